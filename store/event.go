@@ -1,0 +1,95 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Event is one line of an operation's journal: append-only, in order, chained
+// by hash (R57). Body is metadata as JSON; it holds no arguments and no results.
+type Event struct {
+	Operation uuid.UUID
+	// Seq is the operation's Version after the event, from 1.
+	Seq     int
+	At      time.Time
+	Move    Move
+	Kind    string
+	Actor   string
+	Attempt int
+	Reason  string
+	// Decision is the operator's decision id, or zero; unique per operation (R41).
+	Decision uuid.UUID
+	Body     []byte
+	Hash     [32]byte
+}
+
+// Tail is the end of an operation's journal: what the next event is chained to.
+type Tail struct {
+	Hash [32]byte
+	At   time.Time
+}
+
+// Seal computes the hash of e, chained to the tail before it: SHA-256 over the
+// tail's hash and instant and the event's own fields, each length-prefixed.
+// The instant of e itself is not in it, since only the ledger knows it and only
+// when it has written; the event after e seals it.
+func (e Event) Seal(before Tail) [32]byte {
+	h := sha256.New()
+	var n [8]byte
+	number := func(v int64) {
+		binary.BigEndian.PutUint64(n[:], uint64(v))
+		h.Write(n[:])
+	}
+	field := func(b []byte) { number(int64(len(b))); h.Write(b) }
+
+	h.Write([]byte("settle event 1"))
+	h.Write(before.Hash[:])
+	number(micros(before.At))
+	h.Write(e.Operation[:])
+	number(int64(e.Seq))
+	field([]byte(e.Move.String()))
+	field([]byte(e.Kind))
+	field([]byte(e.Actor))
+	number(int64(e.Attempt))
+	field([]byte(e.Reason))
+	h.Write(e.Decision[:])
+	body := sha256.Sum256(e.Body)
+	h.Write(body[:])
+
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// VerifyChain walks an operation's events from the first and compares them with
+// the row. It can see a changed, added, reordered or missing event; it can't
+// see that a tail was cut off together with the row's memory of it, nor that
+// the operation was removed as a whole: that takes an anchor outside the ledger.
+func VerifyChain(o Operation, events []Event) error {
+	var before Tail
+	for i, e := range events {
+		if e.Seq != i+1 {
+			return fmt.Errorf("store: operation %s: event %d stands where event %d belongs", o.ID, e.Seq, i+1)
+		}
+		if e.Seal(before) != e.Hash {
+			return fmt.Errorf("store: operation %s: event %d doesn't match its hash", o.ID, e.Seq)
+		}
+		before = Tail{Hash: e.Hash, At: e.At}
+	}
+	if o.Version != len(events) || o.Tail != before.Hash || micros(o.TailAt) != micros(before.At) {
+		return fmt.Errorf("store: operation %s: the row is at version %d and the journal ends with event %d", o.ID, o.Version, len(events))
+	}
+	return nil
+}
+
+// micros is an instant in the ledger's resolution; the zero instant is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
