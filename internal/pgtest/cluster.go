@@ -172,20 +172,19 @@ func (c *Cluster) Kill(ctx context.Context) error {
 	if c.server == nil {
 		return nil
 	}
-	backends, err := c.processes(ctx)
+	backends, err := c.freeze(ctx)
 	if err != nil {
-		return fmt.Errorf("list the server's processes before the kill: %w", err)
+		return fmt.Errorf("freeze the PostgreSQL server before the kill: %w", err)
+	}
+	for _, pid := range backends {
+		if err := kill(pid); err != nil {
+			return fmt.Errorf("kill a process of the PostgreSQL server: %w", err)
+		}
 	}
 	if err := c.server.end(ctx, syscall.SIGKILL); err != nil {
 		return err
 	}
 	c.server = nil
-	for _, pid := range backends {
-		// A backend that noticed the end of its server is gone already.
-		if process, err := os.FindProcess(pid); err == nil {
-			_ = process.Kill()
-		}
-	}
 	// It names a process number that the system may give to another process.
 	return os.Remove(c.pidFile())
 }
@@ -303,14 +302,19 @@ func (c *Cluster) awaitReady(ctx context.Context, server *server) error {
 	}
 }
 
-// processes lists the numbers of the server's child processes.
-func (c *Cluster) processes(ctx context.Context) ([]int, error) {
+// freeze halts the server's first process and lists its children. With the
+// first process halted no new ones come, and the others aren't told of the
+// death of one of them, which they would pass on to their clients.
+func (c *Cluster) freeze(ctx context.Context) ([]int, error) {
 	conn, err := pgx.Connect(ctx, c.socketDSN())
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+	if err := halt(c.server.cmd.Process.Pid); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, "SELECT pid FROM pg_stat_activity")
 	if err != nil {
 		return nil, err
 	}

@@ -93,3 +93,14 @@ func (a account) reaches(dir string) bool {
 		dir = parent
 	}
 }
+
+// halt stops a process from running, without its being able to object.
+func halt(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
+
+// kill ends a process at once. One that has ended already is no error.
+func kill(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}

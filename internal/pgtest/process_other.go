@@ -17,3 +17,7 @@ func serverAccount() (account, error) {
 func (account) prepare(*exec.Cmd, string) {}
 
 func makeHome(account) (string, error) { return "", errors.ErrUnsupported }
+
+func halt(int) error { return errors.ErrUnsupported }
+
+func kill(int) error { return errors.ErrUnsupported }
