@@ -71,17 +71,24 @@ func (e Event) Seal(before Tail) [32]byte {
 // the operation was removed as a whole: that takes an anchor outside the ledger.
 func VerifyChain(o Operation, events []Event) error {
 	var before Tail
+	var state State
 	for i, e := range events {
-		if e.Seq != i+1 {
-			return fmt.Errorf("store: operation %s: event %d stands where event %d belongs", o.ID, e.Seq, i+1)
+		if e.Seq != i+1 || e.Operation != o.ID {
+			return fmt.Errorf("store: operation %s: event %d of %s stands where event %d belongs", o.ID, e.Seq, e.Operation, i+1)
+		}
+		if e.Move.From != state || !e.Move.Allowed() {
+			return fmt.Errorf("store: operation %s: event %d is the move %q after the state %q", o.ID, e.Seq, e.Move, state)
 		}
 		if e.Seal(before) != e.Hash {
 			return fmt.Errorf("store: operation %s: event %d doesn't match its hash", o.ID, e.Seq)
 		}
-		before = Tail{Hash: e.Hash, At: e.At}
+		before, state = Tail{Hash: e.Hash, At: e.At}, e.Move.To
 	}
 	if o.Version != len(events) || o.Tail != before.Hash || micros(o.TailAt) != micros(before.At) {
 		return fmt.Errorf("store: operation %s: the row is at version %d and the journal ends with event %d", o.ID, o.Version, len(events))
+	}
+	if o.State != state {
+		return fmt.Errorf("store: operation %s: the row is %s and the journal ends with %s", o.ID, o.State, state)
 	}
 	return nil
 }

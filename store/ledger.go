@@ -25,8 +25,11 @@ type Ledger interface {
 	Intent(ctx context.Context, proposed Intent) (Intent, error)
 
 	// Claim records operations, or reads what is recorded in their place. It is
-	// atomic: all the claims of one call stand in one transaction. The answer
-	// has one element per claim, in the order given.
+	// atomic: all the claims of one call stand in one transaction, and a refused
+	// one doesn't keep the others from being made. They are decided as if made
+	// one after the other, in the order given, and the answer has one element
+	// per claim. A claim in a state that no operation begins in is a
+	// [*MoveError], and none of the call is made.
 	Claim(ctx context.Context, claims ...Claim) ([]Claimed, error)
 
 	// Apply moves one operation and journals the move in the same write. It
@@ -79,8 +82,8 @@ type Info struct {
 //
 // Operation holds what the row will be: ID, Intent, Tenant, Slot, Number,
 // Parent, Tool, Class, Contract, Source, Node, Occurrence, State (Running,
-// AwaitingApproval, or Retryable where an idempotent write must wait), Owner,
-// Run, Batch, Visibility, Escalate, Fingerprint, Fields, Arguments, CallID,
+// AwaitingApproval, or Retryable where an idempotent write must wait), Reason,
+// Owner, Run, Batch, Visibility, Escalate, Fingerprint, Fields, Arguments, CallID,
 // Trace, Unique, ResourceKey. The ledger sets Version and Attempt to 1 (Attempt
 // to 0 where the state isn't Running), the instants, ResourceSeq and the first
 // event.
@@ -156,8 +159,9 @@ type Claimed struct {
 	Slot []Operation
 	// Refused and Others say what stood in the way of a new row. For an
 	// idempotent write Others holds the unsettled writes on its resource with
-	// lower numbers, won or not: it starts when they are settled or past their
-	// moment (R31). A won write that must wait for them is recorded as Retryable.
+	// lower numbers than the row that was won, else than the last of Slot: it
+	// starts when they are settled or past their moment (R31). A won write that
+	// must wait for them is recorded as Retryable.
 	Refused Refusal
 	Others  []Entry
 	// Newest is the write on the resource with the highest number that isn't
@@ -193,14 +197,16 @@ type Change struct {
 	// write and chain its event.
 	Of Operation
 	To State
-	// Kind, Actor, Body and Decision go into the event; Reason into event and row.
+	// Kind, Actor, Body and Decision go into the event; Reason into event and
+	// row, always taken. A Decision that the operation's journal has already is
+	// a [*StaleError] with Repeated, whatever the version (R41).
 	Kind, Actor, Reason string
 	Body                []byte
 	Decision            uuid.UUID
 
 	// Start begins an attempt: To is Running; Attempt+1; Owner and the rest as
 	// given; LeaseUntil = DueAt = now + Lease; Moment = the later of the present
-	// one and LeaseUntil + Visibility; FirstSent = now where it is unset; Told
+	// one (moved back as for Visibility below) and LeaseUntil + Visibility; FirstSent = now where it is unset; Told
 	// and Granted are cleared. Where the row has a ResourceKey the attempt
 	// starts only for the highest number and when every lower one is settled or
 	// past its moment, decided under the resource's lock (R31): else
@@ -208,9 +214,10 @@ type Change struct {
 	Start *Start
 	// Returned ends the lease: the handler was seen to return. Moment = now +
 	// Visibility where Doubts becomes at most 1 by this attempt alone (the row's
-	// Doubts were 0), else it stays.
+	// Doubts were 0), else the later of that and the present one.
 	Returned bool
-	// Visibility is today's; the row keeps the longer.
+	// Visibility is today's; the row keeps the longer, and where it grows the
+	// moment moves back by as much.
 	Visibility time.Duration
 
 	// Doubts is the new number of attempts in doubt, always taken (R23).
@@ -247,9 +254,12 @@ type Held struct{ Operation, Owner uuid.UUID }
 type Take struct {
 	// Lease is how long the taker has.
 	Lease time.Duration
-	// Limit bounds the answer, Each the rows of one tool and tenant (R36).
+	// Limit bounds the answer, Each the rows of one tool and tenant (R36); 0 is
+	// no bound.
 	Limit, Each int
-	// After continues behind a tool and tenant, so that a long list starves nobody.
+	// After continues behind a tool and tenant, and from the first again at the
+	// end, so that a long list starves nobody. Rows come pair by pair, within
+	// one in the order of DueAt and id.
 	After Pair
 	// Except leaves out tools that are at their limit.
 	Except []string

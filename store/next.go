@@ -13,22 +13,25 @@ func First(c Claim, now time.Time) (Operation, Event) {
 	o := c.Operation
 	o.Version, o.CreatedAt, o.Read = 1, now, now
 	if c.KeyWindow > 0 {
-		o.KeyUntil = now.Add(c.KeyWindow)
+		o.KeyUntil = after(now, c.KeyWindow)
 	}
 	if o.State == Running {
 		o.Attempt, o.FirstSent = 1, now
-		o.LeaseUntil = now.Add(c.Lease)
+		o.LeaseUntil = after(now, c.Lease)
 		o.DueAt = o.LeaseUntil
-		o.Moment = o.LeaseUntil.Add(o.Visibility)
+		o.Moment = after(o.LeaseUntil, o.Visibility)
 	} else {
 		o.Attempt, o.Moment = 0, now
-		o.DueAt = now.Add(c.Wait)
+		o.DueAt = after(now, c.Wait)
 	}
 	e := FirstEvent(c)
 	e.At = now
 	o.Tail, o.TailAt = e.Hash, now
 	return o, e
 }
+
+// after is the instant d after t, in the ledger's resolution.
+func after(t time.Time, d time.Duration) time.Time { return t.Add(d).Truncate(time.Microsecond) }
 
 // FirstEvent is the event of a claim, sealed.
 func FirstEvent(c Claim) Event {
@@ -66,7 +69,7 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	o.State, o.Reason, o.Version, o.Read = c.To, c.Reason, o.Version+1, now
 	o.Tail, o.TailAt = e.Hash, now
 
-	returnedAlone := c.Returned && o.Doubts == 0
+	alone := o.Doubts == 0
 	o.Doubts, o.Told, o.Granted = c.Doubts, c.Told, c.Granted
 	if c.Checked {
 		o.Checks++
@@ -75,10 +78,10 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	if c.To != Running {
 		o.LeaseUntil = time.Time{}
 	}
-	o.setMoment(c, returnedAlone, now)
+	o.setMoment(c, alone, now)
 	o.DueAt = time.Time{}
 	if c.Due.Set && !c.To.Settled() {
-		o.DueAt = now.Add(c.Due.In)
+		o.DueAt = after(now, c.Due.In)
 		if c.Due.AtMoment && o.Moment.After(o.DueAt) {
 			o.DueAt = o.Moment
 		}
@@ -95,16 +98,23 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 }
 
 // setMoment brings the moment up to date (R21). A longer VisibilityDelay moves
-// it back; the return of the only attempt in question brings it forward.
-func (o *Operation) setMoment(c Change, returnedAlone bool, now time.Time) {
-	if c.Visibility > o.Visibility {
-		if !o.Moment.IsZero() {
-			o.Moment = o.Moment.Add(c.Visibility - o.Visibility)
-		}
-		o.Visibility = c.Visibility
+// it back, and so does a handler that returned after its lease; the return of
+// the only attempt in question brings it forward.
+func (o *Operation) setMoment(c Change, alone bool, now time.Time) {
+	o.lengthen(c.Visibility)
+	if !c.Returned {
+		return
 	}
-	if returnedAlone {
-		o.Moment = now.Add(o.Visibility)
+	if end := after(now, o.Visibility); alone || end.After(o.Moment) {
+		o.Moment = end
+	}
+}
+
+// lengthen keeps the longer VisibilityDelay, for the attempts so far as well.
+func (o *Operation) lengthen(visibility time.Duration) {
+	if visibility > o.Visibility {
+		o.Moment = o.MomentUnder(visibility)
+		o.Visibility = visibility
 	}
 }
 
@@ -112,12 +122,10 @@ func (o *Operation) start(s Start, now time.Time) {
 	o.Attempt++
 	o.Owner, o.Run, o.Batch, o.CallID, o.Trace = s.Owner, s.Run, s.Batch, s.CallID, s.Trace
 	o.Told, o.Granted = false, false
-	if s.Visibility > o.Visibility {
-		o.Visibility = s.Visibility
-	}
-	o.LeaseUntil = now.Add(s.Lease)
+	o.lengthen(s.Visibility)
+	o.LeaseUntil = after(now, s.Lease)
 	o.DueAt = o.LeaseUntil
-	if end := o.LeaseUntil.Add(o.Visibility); end.After(o.Moment) {
+	if end := after(o.LeaseUntil, o.Visibility); end.After(o.Moment) {
 		o.Moment = end
 	}
 	if o.FirstSent.IsZero() {

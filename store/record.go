@@ -166,7 +166,7 @@ func (o Operation) MomentUnder(visibility time.Duration) time.Time {
 	if visibility <= o.Visibility || o.Moment.IsZero() {
 		return o.Moment
 	}
-	return o.Moment.Add(visibility - o.Visibility)
+	return after(o.Moment, visibility-o.Visibility)
 }
 
 // Entry is an operation with the intent that it belongs to. Recovery and the

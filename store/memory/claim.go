@@ -17,6 +17,11 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 		return nil, err
 	}
 	defer leave()
+	for _, c := range claims {
+		if move := (store.Move{To: c.Operation.State}); !c.Look && !move.Allowed() {
+			return nil, &store.MoveError{Move: move}
+		}
+	}
 	answers := make([]store.Claimed, len(claims))
 	for i, c := range claims {
 		answers[i] = l.claim(c, now)
@@ -48,6 +53,9 @@ func (l *Ledger) recorded(c store.Claim, refused store.Refusal, others []store.E
 	answer := store.Claimed{Refused: refused, Others: others}
 	for _, id := range l.slots[slotKey{c.Operation.Intent, c.Operation.Slot}] {
 		answer.Slot = append(answer.Slot, l.read(l.rows[id], now))
+	}
+	if last := len(answer.Slot) - 1; last >= 0 && refused == store.NotRefused {
+		answer.Others = l.lower(&answer.Slot[last], now)
 	}
 	for _, id := range l.resources[c.Operation.ResourceKey] {
 		if l.rows[id].State != store.Failed {
@@ -101,6 +109,7 @@ func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 		c.Operation.State = store.Retryable
 	}
 	row, event := store.First(c, now)
+	row = ownRow(row)
 	l.rows[row.ID] = &row
 	l.events[row.ID] = []store.Event{event}
 	key := contractKey{row.Intent, row.Tool}
@@ -115,7 +124,7 @@ func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 		l.resources[row.ResourceKey] = append(l.resources[row.ResourceKey], row.ID)
 	}
 	l.fileCases(store.Operation{}, row, "", now)
-	return store.Claimed{Won: true, Operation: row, Others: l.lower(&row, now)}
+	return store.Claimed{Won: true, Operation: l.read(&row, now), Others: l.lower(&row, now)}
 }
 
 // lower lists the unsettled writes on the row's resource with lower numbers.

@@ -111,16 +111,16 @@ func (l *Ledger) Intent(ctx context.Context, p store.Intent) (store.Intent, erro
 	}
 	defer leave()
 	if id, ok := l.intents[p.Digest]; ok {
-		return l.intent[id], nil
+		return ownIntent(l.intent[id]), nil
 	}
 	tenant, ok := l.tenants[p.TenantDigest]
 	if !ok {
-		tenant = p
-		l.tenants[p.TenantDigest] = p
+		tenant = ownIntent(p)
+		l.tenants[p.TenantDigest] = tenant
 	}
-	p.Tenant, p.TenantKey, p.CreatedAt = tenant.Tenant, tenant.TenantKey, now
-	l.intents[p.Digest], l.intent[p.ID] = p.ID, p
-	return p, nil
+	p.Tenant, p.TenantKey, p.TenantName, p.CreatedAt = tenant.Tenant, tenant.TenantKey, tenant.TenantName, now
+	l.intents[p.Digest], l.intent[p.ID] = p.ID, ownIntent(p)
+	return ownIntent(p), nil
 }
 
 // Apply implements [store.Ledger].
@@ -137,8 +137,8 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
 		return store.Operation{}, &store.MoveError{Move: move}
 	}
-	if row.Version != c.Of.Version {
-		return store.Operation{}, &store.StaleError{Current: l.read(row, now), Repeated: l.decided(c)}
+	if decided := l.decided(c); decided || !sameAs(row, c.Of) {
+		return store.Operation{}, &store.StaleError{Current: l.read(row, now), Repeated: decided}
 	}
 	if c.Start != nil && !row.ResourceKey.IsZero() {
 		if blocked := l.blocked(row, now); blocked != nil {
@@ -153,9 +153,14 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	}
 	next, event := store.Next(*row, c, now)
 	l.fileCases(*row, next, c.Incident, now)
-	*row = next
-	l.events[row.ID] = append(l.events[row.ID], event)
+	*row = ownRow(next)
+	l.events[row.ID] = append(l.events[row.ID], ownEvent(event))
 	return l.read(row, now), nil
+}
+
+// sameAs says whether the row is still as the caller of Apply last saw it.
+func sameAs(row *store.Operation, seen store.Operation) bool {
+	return row.Version == seen.Version && row.State == seen.State && row.Tail == seen.Tail
 }
 
 func (l *Ledger) decided(c store.Change) bool {
@@ -273,12 +278,3 @@ func comparePairs(a, b, cursor store.Pair) int {
 	return cmp.Or(behind(a)-behind(b), plain(a, b))
 }
 
-func (l *Ledger) read(row *store.Operation, now time.Time) store.Operation {
-	o := *row
-	o.Read = now
-	return o
-}
-
-func (l *Ledger) entry(row *store.Operation, now time.Time) store.Entry {
-	return store.Entry{Operation: l.read(row, now), Of: l.intent[row.Intent]}
-}

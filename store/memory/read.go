@@ -65,7 +65,11 @@ func (l *Ledger) Events(ctx context.Context, operation uuid.UUID, after int) ([]
 	if after >= len(all) {
 		return nil, nil
 	}
-	return slices.Clone(all[max(after, 0):]), nil
+	var events []store.Event
+	for _, e := range all[max(after, 0):] {
+		events = append(events, ownEvent(e))
+	}
+	return events, nil
 }
 
 // Audit implements [store.Ledger].
