@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/settle-go/settle/store"
+)
+
+func errs(s suite) {
+	s.test("R26ACallWithAnEndedContextWritesNothing", func(w *world) {
+		i := w.intent()
+		o := w.record(i)
+		unmade := Operation(i)
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		for name, call := range calls(ctx, w.Ledger, i, o, unmade) {
+			err := call()
+			if !errors.Is(err, context.Canceled) {
+				w.Errorf("%s under an ended context gave the error %v", name, err)
+			}
+			if !store.Unwritten(err) {
+				w.Errorf("%s: Unwritten doesn't hold for %q", name, err)
+			}
+		}
+		w.unchanged(o)
+		w.absent(unmade)
+	})
+	s.test("R26AClosedLedgerSaysSo", func(w *world) {
+		if w.Again == nil {
+			return // closing is for the ledger's own tests: nothing else could look at what was left
+		}
+		i := w.intent()
+		o := w.record(i)
+		unmade := Operation(i)
+		closed := w.Again(w.T)
+		w.must(closed.Close(), "Close")
+		for name, call := range calls(w.ctx, closed, i, o, unmade) {
+			if err := call(); !errors.Is(err, store.ErrClosed) {
+				w.Errorf("%s on a closed ledger gave the error %v, want ErrClosed", name, err)
+			}
+		}
+		w.unchanged(o)
+		w.absent(unmade)
+	})
+	s.test("R26TheLedgerSaysWhatItIs", func(w *world) {
+		info := w.Ledger.Info()
+		if info.Name == "" {
+			w.Error("the ledger has no name")
+		}
+		findings, err := w.Ledger.Check(w.ctx)
+		w.must(err, "Check")
+		if !info.Durable && len(findings) == 0 {
+			w.Error("a ledger that doesn't survive the process reports nothing")
+		}
+		for _, f := range findings {
+			if f.Setting == "" || f.Problem == "" || f.Advice == "" {
+				w.Errorf("the finding on %q doesn't say what is wrong and what to do", f.Setting)
+			}
+		}
+	})
+}
+
+// calls lists every method that does I/O.
+func calls(ctx context.Context, l store.Ledger, i store.Intent, o, unmade store.Operation) map[string]func() error {
+	return map[string]func() error{
+		"Intent": func() error { _, err := l.Intent(ctx, NewIntent()); return err },
+		"Claim":  func() error { _, err := l.Claim(ctx, Claim(unmade)); return err },
+		"Apply":  func() error { _, err := l.Apply(ctx, Change(o, store.Unknown)); return err },
+		"Renew": func() error {
+			_, err := l.Renew(ctx, Lease, store.Held{Operation: o.ID, Owner: o.Owner})
+			return err
+		},
+		"Take":   func() error { _, err := l.Take(ctx, store.Take{Lease: Lease}); return err },
+		"Get":    func() error { _, err := l.Get(ctx, i.TenantName, o.ID); return err },
+		"List":   func() error { _, err := l.List(ctx, store.Filter{}); return err },
+		"Events": func() error { _, err := l.Events(ctx, o.ID, 0); return err },
+		"Audit":  func() error { return l.Audit(ctx, store.Audit{Operation: o.ID, Kind: "refused"}) },
+		"Check":  func() error { _, err := l.Check(ctx); return err },
+	}
+}

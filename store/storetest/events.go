@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+func events(s suite) {
+	s.test("R57AClaimIsTheFirstEvent", func(w *world) {
+		for _, state := range []store.State{store.Running, store.AwaitingApproval, store.Retryable} {
+			c := Claim(Operation(w.intent(), In(state), func(o *store.Operation) { o.Reason = "wanted" }))
+			c.Actor = "worker é"
+			o := w.won(c)
+			wanted := store.FirstEvent(c)
+			wanted.At = o.TailAt
+			w.wantEvents(w.journal(o), wanted)
+		}
+	})
+	s.test("R57EveryMoveIsAnEventOfTheChain", func(w *world) {
+		o := w.record(w.intent())
+		wanted := w.journal(o)
+		for _, c := range []func(store.Operation) store.Change{
+			func(o store.Operation) store.Change { return Change(o, store.Unknown, inDoubt) },
+			func(o store.Operation) store.Change { return Attempt(o) },
+			func(o store.Operation) store.Change {
+				return Change(o, store.Manual, func(c *store.Change) {
+					c.Kind, c.Actor, c.Reason, c.Body = "", "", "", nil
+				})
+			},
+			func(o store.Operation) store.Change {
+				return Change(o, store.Completed, func(c *store.Change) {
+					c.Kind, c.Actor, c.Reason = "decided", "operator é", "'; drop table event; --"
+					c.Body, c.Decision = []byte("\x00\xff{not json"), uuid.New()
+				})
+			},
+		} {
+			change := c(o)
+			o = w.apply(change)
+			e := store.NextEvent(change)
+			e.At = o.TailAt
+			wanted = append(wanted, e)
+		}
+		w.wantEvents(w.journal(o), wanted...)
+		w.verify(o)
+	})
+	s.test("R57EventsContinueAfterANumber", func(w *world) {
+		o := w.standing(w.intent(), store.Manual)
+		o = w.apply(Change(o, store.Manual))
+		all := w.journal(o)
+		for after := -1; after <= len(all)+1; after++ {
+			got, err := w.Ledger.Events(w.ctx, o.ID, after)
+			w.must(err, "Events")
+			w.wantEvents(got, all[min(max(after, 0), len(all)):]...)
+		}
+	})
+	s.test("R57AnUnknownOperationHasNoEvents", func(w *world) {
+		want(w, "events", len(w.journal(Operation(w.intent()))), 0)
+	})
+	s.test("R57InstantsOfTheChainNeverRunBackwards", func(w *world) {
+		o := w.record(w.intent())
+		for range 20 {
+			o = w.apply(Change(o, store.Running))
+		}
+		all := w.journal(o)
+		for n := 1; n < len(all); n++ {
+			if all[n].At.Before(all[n-1].At) {
+				w.Errorf("event %d is dated before the one before it", all[n].Seq)
+			}
+		}
+		w.verify(o)
+	})
+	s.test("R57WhatChangedNothingIsAudited", func(w *world) {
+		o := w.record(w.intent())
+		w.must(w.Ledger.Audit(w.ctx), "Audit")
+		w.must(w.Ledger.Audit(w.ctx,
+			store.Audit{Operation: o.ID, Kind: "conflict", Actor: "executor", Detail: "order"},
+			store.Audit{Operation: o.ID, Kind: "conflict", Actor: "executor", Detail: "order"},
+			store.Audit{Kind: "refused", Actor: "operator é", Detail: ""}), "Audit")
+		w.unchanged(o)
+	})
+}
+
+func (w *world) wantEvents(got []store.Event, wanted ...store.Event) {
+	w.Helper()
+	if len(got) != len(wanted) {
+		w.Fatalf("got %d events, want %d", len(got), len(wanted))
+	}
+	for n := range wanted {
+		for _, d := range eventDifferences(got[n], wanted[n]) {
+			w.Errorf("event %d: %s", wanted[n].Seq, d)
+		}
+	}
+}
