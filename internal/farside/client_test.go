@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,6 +125,21 @@ func TestR27StatusesAreClassified(t *testing.T) {
 		}
 	}
 	requireEffects(t, pay.Server, 0)
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		http.Redirect(w, r, r.URL.Path, http.StatusFound)
+	}))
+	client := farside.NewPaymentsClient(elsewhere.URL)
+	closeAfter(t, elsewhere, client)
+	_, err := client.Refund(t.Context(), "k", "A1", "1")
+	if e := requireKind(t, err, farside.Unknown); e.Status != http.StatusFound || requests.Load() != 1 {
+		t.Fatalf("expected one request and its redirect, got %d requests and status %d", requests.Load(), e.Status)
+	}
 }
 
 func TestR27OnlyWhatNeverHadAConnectionIsNotSent(t *testing.T) {

@@ -64,7 +64,7 @@ func (p *Payments) refund(in *Request, _ *http.Request, body []byte) func() repl
 
 // refundOnce runs with p.mu held, which makes looking the key up and acting one step.
 func (p *Payments) refundOnce(req Request) reply {
-	if first, ok := p.keys[req.Key]; ok && req.Key != "" && !p.forgotten(first.by) {
+	if first, ok := p.keys[req.Key]; ok && !p.forgotten(first.by) {
 		if !sameRefund(first.it, req) {
 			return refusal(http.StatusUnprocessableEntity, "key_reused")
 		}
