@@ -84,6 +84,8 @@ func topics() []topic {
 		{"races", races},
 		{"payloads", payloads},
 		{"batches", batches},
+		{"storm", storm},
+		{"walk", walks},
 	}
 }
 
