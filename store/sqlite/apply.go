@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+const (
+	decided       = `SELECT 1 FROM settle_event WHERE operation = ? AND decision = ? AND decision IS NOT NULL`
+	otherResource = `SELECT 1 FROM settle_operation
+		WHERE tool = ? AND resource_digest = ? AND resource_digest IS NOT NULL AND state = 'completed' AND id <> ? LIMIT 1`
+	otherUnique = `SELECT 1 FROM settle_operation
+		WHERE unique_digest = ? AND unique_digest IS NOT NULL AND state <> 'failed' AND id <> ?`
+)
+
+// Apply implements [store.Ledger].
+func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	ownChange(&c)
+	return written(ctx, l, func(w *write) (store.Operation, error) { return w.apply(c) })
+}
+
+// ownChange is what [ownClaim] is for claims.
+func ownChange(c *store.Change) {
+	c.Body, c.Result = bytes.Clone(c.Body), bytes.Clone(c.Result)
+	c.Visibility = whole(c.Visibility)
+	if c.Start != nil {
+		start := *c.Start
+		start.Trace, start.Visibility = bytes.Clone(start.Trace), whole(start.Visibility)
+		c.Start = &start
+	}
+}
+
+func (w *write) apply(c store.Change) (store.Operation, error) {
+	row, err := w.row(c.Of.ID)
+	if err != nil {
+		return store.Operation{}, err
+	}
+	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
+		return store.Operation{}, &store.MoveError{Move: move}
+	}
+	if err := w.permits(&row, c); err != nil {
+		return store.Operation{}, err
+	}
+	c.Of = row // the same in what guards the write; the chain goes on from the row itself
+	next, event := store.Next(row, c, w.now)
+	w.args = append(encoded(w.args[:0], movedColumns, &next), row.ID[:], int64(row.Version))
+	if n, err := w.exec(updateOperation, w.args...); err != nil {
+		return store.Operation{}, err
+	} else if n != 1 {
+		return store.Operation{}, fmt.Errorf("a guarded write found %d rows under the write lock", n)
+	}
+	if err := w.journal(&event); err != nil {
+		return store.Operation{}, err
+	}
+	return next, w.fileCases(&row, &next, c.Incident)
+}
+
+// permits refuses a change that must not be made of the row.
+func (w *write) permits(row *store.Operation, c store.Change) error {
+	if c.Decision != uuid.Nil {
+		if repeated, err := w.has(decided, row.ID[:], c.Decision[:]); err != nil || repeated {
+			return cmp.Or[error](err, &store.StaleError{Current: *row, Repeated: true})
+		}
+	}
+	if row.Version != c.Of.Version || row.State != c.Of.State || row.Tail != c.Of.Tail {
+		return &store.StaleError{Current: *row}
+	}
+	if c.Start != nil && !row.ResourceKey.IsZero() {
+		if blocked, err := w.blocked(row); err != nil || blocked != nil {
+			return cmp.Or[error](err, blocked)
+		}
+	}
+	if c.To == store.Completed && c.ByAttribute {
+		if taken, err := w.has(otherResource, row.Tool, c.ResourceDigest[:], row.ID[:]); err != nil || taken {
+			return cmp.Or[error](err, &store.ResourceTakenError{})
+		}
+	}
+	if row.State == store.Failed && c.To != store.Failed && !row.Unique.IsZero() {
+		if taken, err := w.has(otherUnique, row.Unique[:], row.ID[:]); err != nil || taken {
+			return cmp.Or[error](err, &store.ResourceTakenError{})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	modernc "modernc.org/sqlite"
+)
+
+// conn is one connection with its prepared statements, used by one goroutine at
+// a time. It speaks to the driver itself: database/sql would add its pool's
+// locks and conversions to each of the half dozen statements of an operation.
+type conn struct {
+	raw      driver.Conn
+	prepared map[string]*statement
+}
+
+// statement is prepared once and keeps its buffers.
+type statement struct {
+	driver.Stmt
+	args   []driver.NamedValue
+	values []driver.Value
+}
+
+// connect opens a connection and runs the pragmas that every connection needs,
+// then those given.
+func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
+	connector, err := modernc.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{raw: raw, prepared: map[string]*statement{}}
+	for _, p := range append(basicPragmas(), pragmas...) {
+		if err := c.script("PRAGMA " + p); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+func basicPragmas() []string {
+	return []string{
+		"foreign_keys = ON",
+		"synchronous = FULL",
+		"fullfsync = ON", // macOS: fsync alone doesn't reach the disk there
+		"checkpoint_fullfsync = ON",
+		"temp_store = MEMORY",
+		"trusted_schema = OFF",
+	}
+}
+
+// dsn is the URI of a database file with SQLite's own parameters.
+func dsn(path string, parameters url.Values) string {
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive letter
+	}
+	parameters.Set("_dqs", "0")
+	parameters.Set("_error_rc", "1")
+	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: parameters.Encode()}).String()
+}
+
+func (c *conn) close() error { return c.raw.Close() }
+
+// script runs statements that are needed once.
+func (c *conn) script(sql string) error {
+	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), sql, nil)
+	return err
+}
+
+// writable says why the file can't be written, if so: SQLite opens a file that
+// the user may only read without a word.
+func (c *conn) writable() error {
+	only, err := c.raw.(interface{ IsReadOnly(string) (bool, error) }).IsReadOnly("main")
+	if err == nil && only {
+		err = errNotWritable
+	}
+	return err
+}
+
+// statement returns sql prepared, with its arguments set.
+func (c *conn) statement(sql string, args []driver.Value) (*statement, error) {
+	s := c.prepared[sql]
+	if s == nil {
+		stmt, err := c.raw.Prepare(sql)
+		if err != nil {
+			return nil, err
+		}
+		s = &statement{Stmt: stmt, args: make([]driver.NamedValue, len(args))}
+		c.prepared[sql] = s
+	}
+	if len(args) != len(s.args) {
+		return nil, fmt.Errorf("a statement got %d arguments in place of %d", len(args), len(s.args))
+	}
+	for i, a := range args {
+		s.args[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return s, nil
+}
+
+// exec runs a prepared statement and says how many rows it changed.
+func (c *conn) exec(sql string, args ...driver.Value) (int64, error) {
+	s, err := c.statement(sql, args)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.Stmt.(driver.StmtExecContext).ExecContext(context.Background(), s.args)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// query calls row with the values of each row. They are the row's own; the
+// slice that holds them is used again.
+func (c *conn) query(ctx context.Context, row func([]driver.Value) error, sql string, args ...driver.Value) (err error) {
+	s, err := c.statement(sql, args)
+	if err != nil {
+		return err
+	}
+	rows, err := s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, s.args)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if s.values == nil {
+		s.values = make([]driver.Value, len(rows.Columns()))
+	}
+	for {
+		if err := rows.Next(s.values); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := row(s.values); err != nil {
+			return err
+		}
+	}
+}
+
+// first decodes the columns of the first row into fields and says whether
+// there was one.
+func (c *conn) first(fields []any, sql string, args ...driver.Value) (found bool, err error) {
+	err = c.query(context.Background(), func(values []driver.Value) error {
+		if found {
+			return nil
+		}
+		found = true
+		return decodeAll(fields, values)
+	}, sql, args...)
+	return found, err
+}

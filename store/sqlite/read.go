@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Get implements [store.Ledger].
+func (l *Ledger) Get(ctx context.Context, tenant string, operation uuid.UUID) (store.Entry, error) {
+	var e store.Entry
+	err := l.read(ctx, func(v *view) (err error) {
+		if e, err = v.entry(ctx, operation); err == nil && e.Of.TenantName != tenant {
+			err = store.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return e, nil
+}
+
+// List implements [store.Ledger].
+func (l *Ledger) List(ctx context.Context, f store.Filter) ([]store.Entry, error) {
+	where, args := filtered(f)
+	var all []store.Entry
+	err := l.read(ctx, func(v *view) (err error) {
+		all, err = v.entries(ctx, where, args...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// waitingStates is the condition of the index over them, word for word.
+const waitingStates = "o.state IN ('awaiting_approval', 'retryable', 'unknown', 'manual')"
+
+func filtered(f store.Filter) (where string, args []driver.Value) {
+	var terms []string
+	and := func(term string, values ...driver.Value) {
+		terms, args = append(terms, term), append(args, values...)
+	}
+	if f.Tenant != "" {
+		and("t.name = ?", f.Tenant)
+	}
+	if f.Intent != uuid.Nil {
+		and("o.intent = ?", f.Intent[:])
+	}
+	if f.Parent != uuid.Nil {
+		and("o.parent = ? AND o.parent IS NOT NULL", f.Parent[:])
+	}
+	if f.Tool != "" {
+		and("o.tool = ?", f.Tool)
+	}
+	if len(f.States) > 0 {
+		var values []driver.Value
+		waiting := true
+		for _, s := range f.States {
+			values = append(values, s.String())
+			waiting = waiting && slices.Contains([]store.State{store.AwaitingApproval, store.Retryable, store.Unknown, store.Manual}, s)
+		}
+		and("o.state IN ("+marks(len(values))+")", values...)
+		if waiting {
+			and(waitingStates)
+		}
+	}
+	and("o.id > ?", f.After[:])
+	limit := int64(1000)
+	if f.Limit > 0 {
+		limit = int64(f.Limit)
+	}
+	args = append(args, limit)
+	return "WHERE " + strings.Join(terms, " AND ") + " ORDER BY o.id LIMIT ?", args
+}
+
+// Events implements [store.Ledger].
+func (l *Ledger) Events(ctx context.Context, operation uuid.UUID, after int) ([]store.Event, error) {
+	var all []store.Event
+	err := l.read(ctx, func(v *view) error {
+		return v.query(ctx, func(values []driver.Value) error {
+			var e store.Event
+			_, err := decoded(values, eventColumns, &e)
+			all = append(all, e)
+			return err
+		}, selectEvent+"WHERE operation = ? AND seq > ? ORDER BY seq", operation[:], int64(after))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+const insertAudit = `INSERT INTO settle_audit (operation, at, kind, actor, detail) VALUES (?, ?, ?, ?, ?)`
+
+// Audit implements [store.Ledger].
+func (l *Ledger) Audit(ctx context.Context, entries ...store.Audit) error {
+	entries = slices.Clone(entries)
+	_, err := written(ctx, l, func(w *write) (struct{}, error) {
+		for i := range entries {
+			e := &entries[i]
+			if _, err := w.exec(insertAudit, encode(&e.Operation), w.now.UnixMicro(), e.Kind, e.Actor, text(e.Detail)); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}

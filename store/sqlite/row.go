@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"strings"
+
+	"github.com/settle-go/settle/store"
+)
+
+// column pairs a column of T's table with T's field.
+type column[T any] struct {
+	name  string
+	field func(*T) any
+}
+
+// An operation's columns come in two parts: what a claim writes once, and what
+// the operation's moves may change.
+var claimedColumns = []column[store.Operation]{
+	{"id", func(o *store.Operation) any { return &o.ID }},
+	{"intent", func(o *store.Operation) any { return &o.Intent }},
+	{"tenant", func(o *store.Operation) any { return &o.Tenant }},
+	{"slot", func(o *store.Operation) any { return &o.Slot }},
+	{"number", func(o *store.Operation) any { return &o.Number }},
+	{"parent", func(o *store.Operation) any { return &o.Parent }},
+	{"tool", func(o *store.Operation) any { return &o.Tool }},
+	{"class", func(o *store.Operation) any { return &o.Class }},
+	{"contract", func(o *store.Operation) any { return &o.Contract }},
+	{"source", func(o *store.Operation) any { return &o.Source }},
+	{"node", func(o *store.Operation) any { return &o.Node }},
+	{"occurrence", func(o *store.Operation) any { return &o.Occurrence }},
+	{"taken", func(o *store.Operation) any { return &o.Taken }},
+	{"key_until", func(o *store.Operation) any { return &o.KeyUntil }},
+	{"escalate", func(o *store.Operation) any { return &o.Escalate }},
+	{"created_at", func(o *store.Operation) any { return &o.CreatedAt }},
+	{"fingerprint", func(o *store.Operation) any { return &o.Fingerprint }},
+	{"fields", func(o *store.Operation) any { return &o.Fields }},
+	{"arguments", func(o *store.Operation) any { return &o.Arguments }},
+	{"unique_digest", func(o *store.Operation) any { return &o.Unique }},
+	{"resource_key", func(o *store.Operation) any { return &o.ResourceKey }},
+	{"resource_seq", func(o *store.Operation) any { return &o.ResourceSeq }},
+}
+
+var movedColumns = []column[store.Operation]{
+	{"state", func(o *store.Operation) any { return &o.State }},
+	{"reason", func(o *store.Operation) any { return &o.Reason }},
+	{"version", func(o *store.Operation) any { return &o.Version }},
+	{"tail", func(o *store.Operation) any { return &o.Tail }},
+	{"tail_at", func(o *store.Operation) any { return &o.TailAt }},
+	{"attempt", func(o *store.Operation) any { return &o.Attempt }},
+	{"doubts", func(o *store.Operation) any { return &o.Doubts }},
+	{"owner", func(o *store.Operation) any { return &o.Owner }},
+	{"run", func(o *store.Operation) any { return &o.Run }},
+	{"batch", func(o *store.Operation) any { return &o.Batch }},
+	{"told", func(o *store.Operation) any { return &o.Told }},
+	{"granted", func(o *store.Operation) any { return &o.Granted }},
+	{"lease_until", func(o *store.Operation) any { return &o.LeaseUntil }},
+	{"due_at", func(o *store.Operation) any { return &o.DueAt }},
+	{"moment", func(o *store.Operation) any { return &o.Moment }},
+	{"visibility", func(o *store.Operation) any { return &o.Visibility }},
+	{"checks", func(o *store.Operation) any { return &o.Checks }},
+	{"verdict", func(o *store.Operation) any { return &o.Verdict }},
+	{"first_sent", func(o *store.Operation) any { return &o.FirstSent }},
+	{"unknown_since", func(o *store.Operation) any { return &o.UnknownSince }},
+	{"settled_at", func(o *store.Operation) any { return &o.SettledAt }},
+	{"call_id", func(o *store.Operation) any { return &o.CallID }},
+	{"trace", func(o *store.Operation) any { return &o.Trace }},
+	{"resource", func(o *store.Operation) any { return &o.Resource }},
+	{"resource_digest", func(o *store.Operation) any { return &o.ResourceDigest }},
+	{"by_attribute", func(o *store.Operation) any { return &o.ByAttribute }},
+	{"result", func(o *store.Operation) any { return &o.Result }},
+	{"result_version", func(o *store.Operation) any { return &o.ResultVersion }},
+	{"flags", func(o *store.Operation) any { return &o.Flags }},
+}
+
+var eventColumns = []column[store.Event]{
+	{"operation", func(e *store.Event) any { return &e.Operation }},
+	{"seq", func(e *store.Event) any { return &e.Seq }},
+	{"at", func(e *store.Event) any { return &e.At }},
+	{"move", func(e *store.Event) any { return &e.Move }},
+	{"kind", func(e *store.Event) any { return &e.Kind }},
+	{"actor", func(e *store.Event) any { return &e.Actor }},
+	{"attempt", func(e *store.Event) any { return &e.Attempt }},
+	{"reason", func(e *store.Event) any { return &e.Reason }},
+	{"decision", func(e *store.Event) any { return &e.Decision }},
+	{"body", func(e *store.Event) any { return &e.Body }},
+	{"hash", func(e *store.Event) any { return &e.Hash }},
+}
+
+// intentColumns are those of an intent's row and of its tenant's.
+var intentColumns = []column[store.Intent]{
+	{"i.id", func(i *store.Intent) any { return &i.ID }},
+	{"i.digest", func(i *store.Intent) any { return &i.Digest }},
+	{"i.subject", func(i *store.Intent) any { return &i.Subject }},
+	{"i.task", func(i *store.Intent) any { return &i.Task }},
+	{"i.goal", func(i *store.Intent) any { return &i.Goal }},
+	{"i.key", func(i *store.Intent) any { return &i.Key }},
+	{"i.version", func(i *store.Intent) any { return &i.Version }},
+	{"i.created_at", func(i *store.Intent) any { return &i.CreatedAt }},
+	{"i.closed_at", func(i *store.Intent) any { return &i.ClosedAt }},
+	{"t.id", func(i *store.Intent) any { return &i.Tenant }},
+	{"t.digest", func(i *store.Intent) any { return &i.TenantDigest }},
+	{"t.name", func(i *store.Intent) any { return &i.TenantName }},
+	{"t.key", func(i *store.Intent) any { return &i.TenantKey }},
+}
+
+var (
+	insertOperation = insertInto("settle_operation", names("", claimedColumns)+", "+names("", movedColumns))
+	insertEvent     = insertInto("settle_event", names("", eventColumns))
+	updateOperation = "UPDATE settle_operation SET " + strings.ReplaceAll(names("", movedColumns), ",", " = ?,") +
+		" = ? WHERE id = ? AND version = ?"
+
+	selectOperation = "SELECT " + names("o.", claimedColumns) + ", " + names("o.", movedColumns) + " FROM settle_operation o "
+	selectEntry     = "SELECT " + names("o.", claimedColumns) + ", " + names("o.", movedColumns) + ", " + names("", intentColumns) +
+		" FROM settle_operation o JOIN settle_intent i ON i.id = o.intent JOIN settle_tenant t ON t.id = i.tenant "
+	selectIntent = "SELECT " + names("", intentColumns) + " FROM settle_intent i JOIN settle_tenant t ON t.id = i.tenant "
+	selectEvent  = "SELECT " + names("", eventColumns) + " FROM settle_event "
+)
+
+func names[T any](prefix string, columns []column[T]) string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = prefix + c.name
+	}
+	return strings.Join(all, ", ")
+}
+
+func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+
+func insertInto(table, columns string) string {
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (" + marks(strings.Count(columns, ",")+1) + ")"
+}
+
+// encoded appends the values of the columns to args.
+func encoded[T any](args []driver.Value, columns []column[T], record *T) []driver.Value {
+	for i := range columns {
+		args = append(args, encode(columns[i].field(record)))
+	}
+	return args
+}
+
+// decoded reads the columns' values into record and returns the values behind them.
+func decoded[T any](values []driver.Value, columns []column[T], record *T) ([]driver.Value, error) {
+	for i := range columns {
+		if err := decode(columns[i].field(record), values[i]); err != nil {
+			return nil, err
+		}
+	}
+	return values[len(columns):], nil
+}

@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Ledger is a ledger in a SQLite file. It satisfies [store.Ledger].
+type Ledger struct {
+	file file
+	settings
+	clock   clock
+	readers *readers
+	writer  *writer // nil under ReadOnly
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ store.Ledger = (*Ledger)(nil)
+
+type settings struct {
+	host     func() time.Time
+	busy     time.Duration
+	readOnly bool
+	pragmas  []string // of the writer, for tests
+}
+
+// Option configures [Open].
+type Option interface{ apply(*settings) }
+
+type option func(*settings)
+
+func (o option) apply(s *settings) { o(s) }
+
+// WithClock replaces the host's clock, for tests. The ledger keeps it from
+// running backwards.
+func WithClock(now func() time.Time) Option { return option(func(s *settings) { s.host = now }) }
+
+// WithBusyTimeout sets how long a call waits for a lock that another process
+// has on the file (default 5 s), before it fails with a [*store.UnwrittenError]
+// that may be tried again. Keep it below the leases' margin.
+func WithBusyTimeout(d time.Duration) Option { return option(func(s *settings) { s.busy = d }) }
+
+// ReadOnly opens a ledger that must exist, changes nothing in it, its schema
+// included, and answers every write with a [*store.UnwrittenError]. SQLite
+// keeps its two files beside the ledger all the same.
+func ReadOnly() Option { return option(func(s *settings) { s.readOnly = true }) }
+
+// Open opens the ledger in the file at path. It creates the file, with mode
+// 0600, where there is none, though not its folder, and brings the schema up to
+// date. A file whose schema is newer than this program is a
+// [*store.SchemaError].
+func Open(ctx context.Context, path string, options ...Option) (*Ledger, error) {
+	l := &Ledger{settings: settings{host: time.Now, busy: 5 * time.Second}}
+	for _, o := range options {
+		o.apply(&l.settings)
+	}
+	l.clock.host = l.host
+	absolute, exists, err := inspect(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	l.file.path = absolute
+	if err := l.open(ctx, exists); err != nil {
+		return nil, fmt.Errorf("sqlite: opening %s: %w", path, explained(err))
+	}
+	return l, nil
+}
+
+func (l *Ledger) open(ctx context.Context, exists bool) (err error) {
+	if !exists {
+		if l.readOnly {
+			return errors.New("there is no ledger; open it once without ReadOnly to create it")
+		}
+		if err := create(ctx, l.file.path); err != nil {
+			return err
+		}
+	}
+	if err := l.file.remember(); err != nil {
+		return err
+	}
+	l.readers = newReaders(l.connectReader)
+	if l.readOnly {
+		return l.current(ctx)
+	}
+	c, err := l.connectWriter(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.prepare(ctx, c); err != nil {
+		return errors.Join(err, c.close())
+	}
+	l.writer = startWriter(l, c)
+	return nil
+}
+
+// connectWriter never creates the file: one that vanished is not replaced by an
+// empty one.
+func (l *Ledger) connectWriter(ctx context.Context) (*conn, error) {
+	return connect(ctx, dsn(l.file.path, url.Values{"mode": {"rw"}}), append([]string{l.timeout(),
+		"cache_size = -16384",       // KiB
+		"wal_autocheckpoint = 4096", // pages, 16 MiB
+	}, l.pragmas...)...)
+}
+
+func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {
+	mode := "rw" // a reader may have to recover what a crashed process left
+	if l.readOnly {
+		mode = "ro"
+	}
+	return connect(ctx, dsn(l.file.path, url.Values{"mode": {mode}}), l.timeout(), "query_only = ON")
+}
+
+func (l *Ledger) timeout() string { return fmt.Sprintf("busy_timeout = %d", l.busy.Milliseconds()) }
+
+// prepare makes a ledger of the file.
+func (l *Ledger) prepare(ctx context.Context, c *conn) error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := l.useWAL(ctx, c); err != nil {
+		return err
+	}
+	return migrate(ctx, c, l.clock.read(0))
+}
+
+// useWAL turns the file to WAL. Where several processes do that at once SQLite
+// answers "busy" without waiting, hence the loop.
+func (l *Ledger) useWAL(ctx context.Context, c *conn) error {
+	deadline := time.Now().Add(l.busy)
+	for {
+		err := c.script("PRAGMA journal_mode = WAL")
+		if !busy(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// current makes sure that the schema is the one that this program knows.
+func (l *Ledger) current(ctx context.Context) error {
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	c, err := l.readers.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	want := int64(len(all))
+	same, err := schemaIs(c, want)
+	l.readers.release(c, err != nil)
+	if err == nil && !same {
+		err = errors.Join(&store.SchemaError{Want: want}, l.readers.close())
+	}
+	return err
+}
+
+// Info implements [store.Ledger].
+func (l *Ledger) Info() store.Info { return store.Info{Name: "sqlite", Durable: true} }
+
+// Close finishes the writes that were handed in, refuses others with
+// [store.ErrClosed], and closes the file.
+func (l *Ledger) Close() error {
+	l.closing.Do(func() {
+		l.closeErr = l.readers.close()
+		if l.writer != nil {
+			l.closeErr = errors.Join(l.closeErr, l.writer.close())
+		}
+	})
+	return l.closeErr
+}
