@@ -1,0 +1,232 @@
+package settle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// job is an operation at work in this process: its attempts, one after the
+// other, and the writing down of how they end. It outlives the caller (R24).
+type job struct {
+	x     *Executor
+	r     *request
+	owner uuid.UUID
+	// row is the operation as last written; asked is when the write that
+	// started the attempt was sent.
+	row   store.Operation
+	asked time.Time
+	// worker says that no caller waits: recovery resumes the operation.
+	worker bool
+	caller context.Context
+	began  time.Time
+	// approved says that the attempt uses up an approval or a person's grant,
+	// which an attempt without effect gives back (R43).
+	approved   bool
+	duplicates int
+	pauses     pauses
+
+	run  *running
+	done chan struct{}
+	out  Outcome
+}
+
+// ending is how an attempt ended, or that it didn't in time.
+type ending struct {
+	knownError
+	value any
+	// encoded is the result; stored is what the ledger keeps of it (R47).
+	encoded, stored []byte
+	resource        string
+	flags           uint8
+	// atWork says that the handler had not returned when its lease ended.
+	atWork bool
+	late   <-chan ending
+	panic  bool
+}
+
+// launch runs an operation that this call has started and waits for its
+// outcome, or for the caller to go.
+func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
+	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx,
+		began: time.Now(), approved: f.tool.contract.Approval, duplicates: f.duplicates, done: make(chan struct{})}
+	f.x.begin(j)
+	select {
+	case <-j.done:
+		return j.out
+	case <-ctx.Done():
+	}
+	// An outcome that is there already is the better answer.
+	select {
+	case <-j.done:
+		return j.out
+	default:
+		out := f.bare(StatusInProgress, "caller_gone")
+		out.Operation, out.state = row.ID.String(), row.State
+		return f.x.signals.counted(out)
+	}
+}
+
+// begin starts a job's goroutine; Shutdown waits for it.
+func (x *Executor) begin(j *job) {
+	j.pauses = newPauses()
+	x.mu.Lock()
+	x.live[j.row.ID] = j
+	x.mu.Unlock()
+	x.work.Add(1)
+	go func() {
+		defer x.work.Done()
+		defer x.finish(j)
+		j.work()
+	}()
+}
+
+func (x *Executor) finish(j *job) {
+	x.mu.Lock()
+	if x.live[j.row.ID] == j {
+		delete(x.live, j.row.ID)
+	}
+	x.mu.Unlock()
+	close(j.done)
+}
+
+func (x *Executor) liveJob(id uuid.UUID) *job {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.live[id]
+}
+
+// work makes attempts until the operation rests.
+func (j *job) work() {
+	ctx, span := j.x.signals.operation(j.caller, j)
+	for {
+		end := j.attempt(ctx)
+		again := j.record(ctx, end)
+		if !again {
+			break
+		}
+	}
+	span.end(j.out)
+}
+
+// attempt runs the handler once, inside its lease (R22).
+func (j *job) attempt(ctx context.Context) ending {
+	j.run = &running{executor: j.x, binding: j.r.tool, key: operationKeyOf(j.r.intent, j.row), reference: j.row.ID,
+		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName, composite: j.r}
+	ctx, span := j.x.signals.attempt(ctx, j)
+	end := j.dispatch(ctx)
+	span.end(end)
+	return end
+}
+
+func (j *job) dispatch(ctx context.Context) ending {
+	lease := j.r.tool.contract.lease()
+	budget := min(j.r.tool.contract.Timeout, lease-recordMargin)
+	stop := func() {}
+	if j.r.tool.contract.Timeout > lease-recordMargin {
+		budget = j.r.tool.contract.Timeout
+	}
+	if elapsed(j.asked) > lease-recordMargin/2 {
+		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}
+	}
+	if j.row.Attempt > 1 || j.worker {
+		if err := j.x.authorize(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
+			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}
+		}
+	}
+	ctx, cancel := context.WithTimeout(j.handlerContext(ctx), budget)
+	defer cancel()
+	if budget > lease-recordMargin {
+		stop = j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, lease, cancel)
+	}
+	defer stop()
+
+	ended := make(chan ending, 1)
+	go j.call(ctx, ended)
+	timer := time.NewTimer(budget + recordMargin/2)
+	defer timer.Stop()
+	select {
+	case end := <-ended:
+		return end
+	case <-timer.C:
+		return ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: ended}
+	}
+}
+
+var (
+	errLeaseSpent    = errors.New("settle: the lease was nearly over before the attempt could begin; nothing was sent")
+	errNotAuthorized = errors.New("settle: the principal may not do this any more")
+)
+
+// elapsed is the longer of monotonic and wall time since then: the monotonic
+// clock stands still while the machine sleeps, the wall clock may be set.
+func elapsed(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// handlerContext carries the caller's values. Its cancellation is carried only
+// where the contract says that the handler may be interrupted (R24).
+func (j *job) handlerContext(ctx context.Context) context.Context {
+	if !j.r.tool.contract.Interruptible {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx = WithTask(WithPrincipal(ctx, j.r.principal), j.r.taskName)
+	above, _ := ctx.Value(operationKey).(*operationStack)
+	return context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above})
+}
+
+// call runs the handler. A panic, and a goroutine that ends without returning,
+// are unknown outcomes; the stack goes to the log only (R27).
+func (j *job) call(ctx context.Context, ended chan<- ending) {
+	end := ending{knownError: knownError{err: errGone, effect: effectUnknown}}
+	defer func() {
+		if p := recover(); p != nil {
+			j.x.log.Error("settle: a handler panicked", "tool", j.r.tool.name, "operation", j.row.ID.String(),
+				"panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			end = ending{knownError: knownError{err: &PanicError{p}, effect: effectUnknown}, panic: true}
+		}
+		ended <- end
+	}()
+	value, err := j.r.run(ctx, Op{j.run}, j.r.in)
+	end = j.x.judge(j.r.tool, value, err)
+}
+
+// judge says what a handler's return proves, and encodes its result.
+func (x *Executor) judge(b *binding, value any, err error) ending {
+	end := ending{knownError: b.contract.classify(err), value: value}
+	if end.effect != effectHappened {
+		return end
+	}
+	if end.knownError.resource != "" || err != nil {
+		end.resource = end.knownError.resource
+		return end
+	}
+	if raw, ok := value.(json.RawMessage); ok && (raw == nil || json.Valid(raw)) {
+		end.encoded = raw
+	} else if end.encoded, err = json.Marshal(value); err != nil {
+		end.encoded, end.flags = nil, store.FlagUnencodable
+	}
+	end.resource, end.stored = cut(b.resource(value, end.encoded), maxResource), end.encoded
+	if len(end.encoded) > x.settings.resultLimit {
+		end.stored, end.flags = nil, end.flags|store.FlagOversize
+	}
+	return end
+}
+
+// maxResource bounds a resource id, in bytes.
+const maxResource = 1024
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}

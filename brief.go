@@ -1,0 +1,94 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// maxBrief bounds the operations that a brief lists one by one.
+const maxBrief = 100
+
+// Brief says what the context's task has done, what is open and what must not
+// be repeated: for the first turn after a restart, when the model's own memory
+// of its calls may be gone (R60). It is empty for a task that has done nothing.
+// What it tells of counts as told in this process (R30).
+func (x *Executor) Brief(ctx context.Context) (string, error) {
+	p, t, err := scope(ctx)
+	if err != nil {
+		return "", err
+	}
+	intent, err := x.intentOf(ctx, p, t)
+	if err != nil {
+		return "", fmt.Errorf("settle: brief: %w", err)
+	}
+	var entries []store.Entry
+	for after := uuid.Nil; ; after = entries[len(entries)-1].ID {
+		page, err := x.ledger.List(ctx, store.Filter{Tenant: p.Tenant, Intent: intent.ID, After: after})
+		if err != nil {
+			return "", fmt.Errorf("settle: brief: %w", err)
+		}
+		if entries = append(entries, page...); len(page) == 0 {
+			break
+		}
+	}
+	var b brief
+	for _, e := range entries {
+		b.add(ctx, x, e)
+	}
+	return b.text(), nil
+}
+
+// brief collects the lines of a task's record.
+type brief struct {
+	done, open, refused []string
+}
+
+func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
+	if e.Parent != uuid.Nil {
+		return
+	}
+	name := e.Tool
+	r := &request{tool: x.byKey[e.Tool], principal: Principal{e.Of.TenantName, e.Of.Subject}, taskName: Task{e.Of.Task, e.Of.Goal}, args: e.Arguments}
+	if r.tool != nil {
+		name = r.tool.name
+	}
+	line := fmt.Sprintf("- %s (operation %s): %s", name, e.ID, strings.ReplaceAll(string(statusOf(e.Operation)), "_", " "))
+	if e.Resource != "" && r.tool != nil && x.authorize(ctx, r, e.ID.String(), "answer") == nil {
+		line += fmt.Sprintf(", %q", e.Resource)
+	}
+	switch {
+	case e.State == store.Completed || e.State == store.Superseded:
+		x.told.set(e.ID, struct{}{})
+		b.done = append(b.done, line)
+	case e.State == store.Failed:
+		b.refused = append(b.refused, line)
+	default:
+		b.open = append(b.open, line)
+	}
+}
+
+func (b *brief) text() string {
+	var out strings.Builder
+	section := func(title string, lines []string) {
+		if len(lines) == 0 {
+			return
+		}
+		out.WriteString(title + "\n")
+		hidden := max(len(lines)-maxBrief, 0)
+		for _, line := range lines[hidden:] {
+			out.WriteString(line + "\n")
+		}
+		if hidden > 0 {
+			fmt.Fprintf(&out, "- and %d earlier ones\n", hidden)
+		}
+	}
+	section("Done already for this task; don't do these again:", b.done)
+	section("Not settled; don't call these again for the same purpose, also not in other words, and don't say that they were done or failed:", b.open)
+	section("Had no effect:", b.refused)
+	return out.String()
+}

@@ -1,0 +1,373 @@
+package settle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/store"
+)
+
+// Executor runs tool calls to a known outcome. It is safe for concurrent use;
+// one per process is enough. Its memory doesn't grow with the operations run.
+type Executor struct {
+	ledger   store.Ledger
+	tools    map[string]*binding
+	byKey    map[string]*binding // by the name that operations are keyed by
+	order    []*binding
+	settings settings
+	log      *slog.Logger
+	signals  *signals
+
+	// run is this process incarnation (R30).
+	run uuid.UUID
+
+	intents *bounded[[32]byte, store.Intent]
+	// seen are slots that were claimed or met here: a hint that the row exists.
+	seen *bounded[store.Digest, struct{}]
+	// known are tools whose identity definition was accepted in an intent here.
+	known *bounded[knownTool, store.Digest]
+	// told are completed operations that this process told its callers of (R30).
+	told    *bounded[uuid.UUID, struct{}]
+	schemas *bounded[string, *schema.Schema]
+
+	mu     sync.Mutex
+	closed bool
+	live   map[uuid.UUID]*job
+	// work counts what has to end before Shutdown returns.
+	work    sync.WaitGroup
+	closing chan struct{}
+	renewer renewer
+}
+
+type knownTool struct {
+	intent uuid.UUID
+	tool   string
+}
+
+// settings are what options set.
+type settings struct {
+	tools       []AnyTool
+	guarded     []AnyTool
+	volatile    bool
+	redelivery  time.Duration
+	limits      canonical.Limits
+	resultLimit int
+	concurrency int
+	log         *slog.Logger
+	telemetry   telemetryOptions
+}
+
+// Option configures [New].
+type Option interface{ apply(*settings) }
+
+type optionFunc func(*settings)
+
+func (f optionFunc) apply(s *settings) { f(s) }
+
+// WithTools registers tools that the executor runs itself.
+func WithTools(tools ...AnyTool) Option {
+	return optionFunc(func(s *settings) { s.tools = append(s.tools, tools...) })
+}
+
+// WithGuarded registers contracts for tools that a framework owns and that run
+// through [Around]: a [Tool] without Do. A name that isn't registered at all is
+// Unsafe, with whole arguments and no lookup (R1).
+func WithGuarded(tools ...AnyTool) Option {
+	return optionFunc(func(s *settings) { s.guarded = append(s.guarded, tools...) })
+}
+
+// Volatile accepts a ledger that doesn't survive the process. Effects are then
+// protected from retries and turns but not from restarts (R26).
+func Volatile() Option { return optionFunc(func(s *settings) { s.volatile = true }) }
+
+// WithRedelivery says how long after the first delivery the host may deliver a
+// call again: the longest retention of its queues. Contracts must remember
+// their operations at least that long (R2). Default: 7 days.
+func WithRedelivery(d time.Duration) Option {
+	return optionFunc(func(s *settings) { s.redelivery = d })
+}
+
+// WithArgumentLimit bounds the arguments of a call, in bytes of JSON; a longer
+// one is invalid. Default: 1 MiB.
+func WithArgumentLimit(bytes int) Option {
+	return optionFunc(func(s *settings) { s.limits.Bytes = bytes })
+}
+
+// WithResultLimit bounds the results that are stored, in bytes of JSON. Of a
+// larger one the reference is kept instead (R47). Default: 4 MiB.
+func WithResultLimit(bytes int) Option {
+	return optionFunc(func(s *settings) { s.resultLimit = bytes })
+}
+
+// WithConcurrency bounds how many operations of one tool recovery works on at
+// once in this process (R36). Default: 4.
+func WithConcurrency(n int) Option {
+	return optionFunc(func(s *settings) { s.concurrency = n })
+}
+
+// WithLogger sets the log. It gets references, states, classes and reasons, and
+// the stack of a handler that panics; never arguments, results, keys or names
+// from the host (R55). Default: [slog.Default].
+func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
+
+// The bounds of an executor's memory, in entries.
+const (
+	rememberIntents = 4096
+	rememberSlots   = 1 << 15
+	rememberTools   = 1 << 14
+	rememberTold    = 1 << 14
+	rememberSchemas = 1024
+)
+
+// New builds an executor on a ledger. The error joins everything that is wrong
+// with the tools' contracts (R2), each as a [*ToolError].
+func New(ledger store.Ledger, options ...Option) (*Executor, error) {
+	if ledger == nil {
+		return nil, errors.New("settle: New needs a ledger: sqlite.Open, postgres.New or memory.New make one")
+	}
+	s := settings{redelivery: 7 * 24 * time.Hour, resultLimit: 4 << 20, concurrency: 4}
+	for _, o := range options {
+		o.apply(&s)
+	}
+	x := &Executor{
+		ledger: ledger, settings: s, log: s.log, run: uuid.New(),
+		tools: map[string]*binding{}, byKey: map[string]*binding{},
+		intents: newBounded[[32]byte, store.Intent](rememberIntents),
+		seen:    newBounded[store.Digest, struct{}](rememberSlots),
+		known:   newBounded[knownTool, store.Digest](rememberTools),
+		told:    newBounded[uuid.UUID, struct{}](rememberTold),
+		schemas: newBounded[string, *schema.Schema](rememberSchemas),
+		live:    map[uuid.UUID]*job{}, closing: make(chan struct{}),
+	}
+	if x.log == nil {
+		x.log = slog.Default()
+	}
+	x.renewer.executor = x
+	var err error
+	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
+		return nil, err
+	}
+	return x, errors.Join(x.register(s.tools, true), x.register(s.guarded, false))
+}
+
+func (x *Executor) register(tools []AnyTool, own bool) error {
+	var problems []error
+	for _, t := range tools {
+		b, err := t.bind(x.settings.redelivery)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		problems = append(problems, x.add(b, own))
+	}
+	return errors.Join(problems...)
+}
+
+func (x *Executor) add(b *binding, own bool) error {
+	if own && !b.hasDo {
+		return &ToolError{b.name, errors.New("it has no Do: give it one, or register it with WithGuarded if a framework runs it")}
+	}
+	if !own && b.hasDo {
+		return &ToolError{b.name, errors.New("it has a Do of its own: register it with WithTools, or leave Do out if a framework runs it")}
+	}
+	if b.contract.hasEffects() && !x.ledger.Info().Durable && !x.settings.volatile {
+		return &ToolError{b.name, fmt.Errorf("it has side effects and a ledger %q doesn't survive the process: open a durable one, or accept that with settle.Volatile (R26)", x.ledger.Info().Name)}
+	}
+	for _, name := range append([]string{b.name}, b.formerly...) {
+		if _, taken := x.tools[name]; taken {
+			return &ToolError{b.name, fmt.Errorf("another tool has or had the name %q", name)}
+		}
+	}
+	for _, name := range append([]string{b.name}, b.formerly...) {
+		x.tools[name] = b
+	}
+	x.byKey[b.identity] = b
+	x.order = append(x.order, b)
+	for _, step := range b.steps {
+		if err := x.addStep(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addStep registers a composite's step for recovery; it isn't offered to the model.
+func (x *Executor) addStep(step *binding) error {
+	if known, ok := x.byKey[step.identity]; ok && known.digest != step.digest {
+		return &ToolError{step.name, errors.New("another tool has the name, with another identity definition")}
+	}
+	x.byKey[step.identity] = step
+	return nil
+}
+
+// Declaration is a tool as a model is shown it.
+type Declaration struct {
+	Name, Description string
+	// Schema is the JSON Schema of the arguments.
+	Schema json.RawMessage
+	// Strict says that the schema may be sent to a provider's strict mode.
+	Strict bool
+	Class  Class
+}
+
+// Tools returns what the model is shown, in the order of registration.
+func (x *Executor) Tools() []Declaration {
+	var all []Declaration
+	for _, b := range x.order {
+		d := Declaration{Name: b.name, Description: b.description, Class: b.contract.Class}
+		if b.schema != nil {
+			d.Schema, d.Strict = slices.Clone(b.offered), b.schema.Strict
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Execute runs one tool call to an outcome, or says why it can't. It returns an
+// error only for mistakes of the host: [ErrNoPrincipal], [ErrNoTask], a
+// [*NameError], [ErrShutdown]. Nothing was done then. Everything else, from an
+// unknown tool to a ledger that is down, is an outcome.
+func (x *Executor) Execute(ctx context.Context, call Call) (Outcome, error) {
+	outs, err := x.execute(ctx, []Call{call}, nil)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return outs[0], nil
+}
+
+// ExecuteAll runs the parallel calls of one model turn. Their claims go to the
+// ledger together, in one round trip and one commit; the calls then run at the
+// same time. Calls of one turn don't hold one another (R30). The outcomes are in
+// the order of the calls.
+func (x *Executor) ExecuteAll(ctx context.Context, calls ...Call) ([]Outcome, error) {
+	return x.execute(ctx, calls, nil)
+}
+
+// execute is the one way in. around, if given, runs in place of the tool's own
+// Do and comes with a single call.
+func (x *Executor) execute(ctx context.Context, calls []Call, around runner) ([]Outcome, error) {
+	p, t, err := scope(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.enter(); err != nil {
+		return nil, err
+	}
+	defer x.work.Done()
+	outs := make([]Outcome, len(calls))
+	requests := make([]*request, len(calls))
+	batch := uuid.Nil
+	if len(calls) > 1 {
+		batch = uuid.New()
+	}
+	for i, call := range calls {
+		if requests[i], outs[i] = x.newCall(call, p, t, around); requests[i] != nil {
+			requests[i].batch = batch
+		}
+	}
+	x.runAll(ctx, requests, outs)
+	return outs, nil
+}
+
+// runner is what runs an attempt.
+type runner func(ctx context.Context, op Op, in any) (any, error)
+
+// newCall finds the tool and reads the arguments. A nil request comes with the
+// outcome that ends the call.
+func (x *Executor) newCall(call Call, p Principal, t Task, around runner) (*request, Outcome) {
+	tool, ok := x.tools[call.Tool]
+	switch {
+	case !ok && around == nil, ok && around == nil && !tool.hasDo:
+		return nil, x.noSuchTool(call.Tool)
+	case !ok:
+		var err error
+		if tool, err = undeclared(call.Tool, x.settings.redelivery); err != nil {
+			return nil, x.noSuchTool("")
+		}
+	}
+	r, err := newRequest(tool, call, p, t, x.settings.limits)
+	if err != nil {
+		return nil, x.invalid(tool, err)
+	}
+	r.run = around
+	if r.run == nil {
+		r.run = tool.do
+	}
+	return r, Outcome{}
+}
+
+// runAll runs requests side by side, with their claims made together.
+func (x *Executor) runAll(ctx context.Context, requests []*request, outs []Outcome) {
+	flows := make([]*flow, 0, len(requests))
+	for i, r := range requests {
+		if r != nil {
+			flows = append(flows, &flow{x: x, request: r, index: i})
+		}
+	}
+	if len(flows) == 1 {
+		f := flows[0]
+		outs[f.index] = f.go1(ctx)
+		return
+	}
+	x.claimTogether(ctx, flows)
+	var group sync.WaitGroup
+	for _, f := range flows {
+		group.Go(func() { outs[f.index] = f.go1(ctx) })
+	}
+	group.Wait()
+}
+
+// enter counts a call in, unless the executor is shut down.
+func (x *Executor) enter() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return ErrShutdown
+	}
+	x.work.Add(1)
+	return nil
+}
+
+// Shutdown takes no new calls and waits until what runs has ended and is
+// recorded, or until the context ends: what then still runs keeps its lease and
+// moment in the ledger, and another process settles it (R37, R38). The ledger
+// stays open; it is the host's.
+func (x *Executor) Shutdown(ctx context.Context) error {
+	x.mu.Lock()
+	if !x.closed {
+		x.closed = true
+		close(x.closing)
+	}
+	x.mu.Unlock()
+	done := make(chan struct{})
+	go func() { x.work.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("settle: shutdown: attempts are still at work; their operations keep their leases and are settled by recovery: %w", ctx.Err())
+	}
+}
+
+func (x *Executor) noSuchTool(name string) Outcome {
+	return x.signals.counted(Outcome{Status: StatusNoSuchTool, Tool: name})
+}
+
+func (x *Executor) invalid(tool *binding, err error) Outcome {
+	out := Outcome{Status: StatusInvalidArguments, Tool: tool.name, Detail: err.Error()}
+	var invalid *invalidError
+	if errors.As(err, &invalid) {
+		out.Fields = invalid.fields
+	}
+	return x.signals.counted(out)
+}

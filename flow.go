@@ -1,0 +1,404 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/store"
+)
+
+// flow is one call on its way from arguments to outcome: the one path that
+// every call takes.
+type flow struct {
+	x *Executor
+	*request
+	index int
+
+	// early ends the call before the ledger is asked.
+	early *Outcome
+	// denied says that the principal may not run this.
+	denied bool
+
+	owner uuid.UUID
+	// asked is when the claim was sent: a lease is never longer than the time
+	// since then allows (R22).
+	asked time.Time
+	// claimed is the answer of a claim that was made together with others.
+	claimed *store.Claimed
+
+	// waitUntil bounds how long the call waits for others (R17).
+	waitUntil    time.Time
+	pause        time.Duration
+	investigated bool
+	duplicates   int
+	heldOthers   map[uuid.UUID]bool
+}
+
+// prepare does all that comes before the ledger is asked for this operation:
+// the intent, the identity, today's schema, the host's permission.
+func (f *flow) prepare(ctx context.Context) {
+	if f.owner != uuid.Nil || f.early != nil {
+		return
+	}
+	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
+	intent, err := f.x.intentOf(ctx, f.principal, f.taskName)
+	if err != nil {
+		f.end(f.unavailable(err))
+		return
+	}
+	if intent.Version != derivationVersion {
+		f.end(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: "newer_version",
+			Detail: "the intent was begun by another version of settle; upgrade this program"})
+		return
+	}
+	if err := f.identify(intent); err != nil {
+		f.end(f.x.invalid(f.tool, err))
+		return
+	}
+	if !intent.ClosedAt.IsZero() {
+		f.end(f.bare(StatusExpired, "intent_closed"))
+		return
+	}
+	f.invalid = f.validate(f.x)
+	f.denied = f.x.authorize(ctx, f.request, "", "attempt") != nil
+}
+
+func (f *flow) end(out Outcome) { f.early = &out }
+
+// bare is an outcome of this call without an operation.
+func (f *flow) bare(s Status, reason string) Outcome {
+	return Outcome{Status: s, Tool: f.tool.name, Reason: reason, repeatable: f.tool.contract.Repeatable}
+}
+
+func (f *flow) unavailable(err error) Outcome {
+	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
+	out := f.bare(StatusUnavailable, "ledger")
+	out.err = err
+	return out
+}
+
+// go1 takes the call to its outcome.
+func (f *flow) go1(ctx context.Context) Outcome {
+	if f.tool.contract.Class == Read {
+		return f.read(ctx)
+	}
+	f.prepare(ctx)
+	if f.early != nil {
+		return *f.early
+	}
+	claim := f.firstClaim()
+	if f.claimed != nil {
+		if out, next := f.decide(ctx, *f.claimed); next == nil {
+			return out
+		} else {
+			claim = next
+		}
+	}
+	for {
+		claimed, err := f.claim(ctx, *claim)
+		if err != nil {
+			return f.unavailable(err)
+		}
+		out, next := f.decide(ctx, claimed)
+		if next == nil {
+			return out
+		}
+		claim = next
+	}
+}
+
+// firstClaim asks for number 1, or only looks where something has to be known
+// before: a meant repeat, a replacement, arguments that only a record can save.
+func (f *flow) firstClaim() *store.Claim {
+	if f.plain() {
+		return f.newClaim(1)
+	}
+	return f.look()
+}
+
+func (f *flow) plain() bool {
+	return f.invalid == nil && !f.denied && f.occurrence == 1 && f.call.Replaces == ""
+}
+
+// newClaim is the claim of a number in the call's slot, behind what must stand
+// unchanged for it.
+func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
+	c := f.tool.contract
+	o := store.Operation{
+		ID: newID(), Intent: f.intent.ID, Tenant: f.intent.Tenant, Slot: f.slot, Number: number,
+		Tool: f.tool.identity, Class: c.Class, Contract: f.definition, Source: f.node.source, Node: f.node.digest,
+		Occurrence: f.occurrence, State: store.Running, Owner: f.owner, Run: f.x.run, Batch: f.batch,
+		Visibility: c.VisibilityDelay, Escalate: f.tool.escalation(),
+		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID,
+		Unique: f.unique, ResourceKey: f.resource,
+	}
+	if f.parent != nil {
+		o.Parent = f.parent.reference
+	}
+	claim := &store.Claim{Operation: o, Lease: c.lease(), After: after, Actor: "caller"}
+	if c.Class == Keyed && c.KeyWindow != Permanent {
+		claim.KeyWindow = c.KeyWindow
+	}
+	if c.Class == Idempotent {
+		claim.Wait = resumeAfter
+	}
+	if c.Approval {
+		claim.Operation.State, claim.Operation.Reason, claim.Wait = store.AwaitingApproval, reasonApproval, c.ApprovalTTL
+	}
+	if f.node.source == store.FromWhole {
+		claim.Hold = &store.Hold{}
+	}
+	claim.Likely = f.x.seen.has(f.slot)
+	known, ok := f.x.known.get(knownTool{f.intent.ID, f.tool.identity})
+	claim.Known = ok && known == f.definition
+	return claim
+}
+
+// look reads what is recorded in the call's slot.
+func (f *flow) look() *store.Claim {
+	return &store.Claim{Look: true, Operation: store.Operation{
+		Intent: f.intent.ID, Tenant: f.intent.Tenant, Slot: f.slot, Number: 1,
+		Tool: f.tool.identity, ResourceKey: f.resource,
+	}}
+}
+
+// claim asks the ledger. An answer that was lost is asked for again under the
+// same owner, by which the ledger recognises its own row.
+func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
+	var claimed []store.Claimed
+	err := f.x.persist(ctx, func(ctx context.Context) (err error) {
+		f.asked = time.Now()
+		claimed, err = f.x.timed(ctx, "claim", func() ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
+		return err
+	})
+	if err != nil {
+		return store.Claimed{}, err
+	}
+	return claimed[0], nil
+}
+
+// claimTogether makes the first claims of one model turn in one round trip. A
+// call that can't take part, or a ledger that didn't answer, is left to go1.
+func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
+	var together []*flow
+	var claims []store.Claim
+	for _, f := range flows {
+		if f.tool.contract.Class == Read {
+			continue
+		}
+		if f.prepare(ctx); f.early == nil && f.plain() {
+			together = append(together, f)
+			claims = append(claims, *f.newClaim(1))
+		}
+	}
+	if len(claims) < 2 {
+		return
+	}
+	asked := time.Now()
+	answers, err := x.timed(ctx, "claim", func() ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
+	if err != nil {
+		return
+	}
+	for i, f := range together {
+		f.asked, f.claimed = asked, &answers[i]
+	}
+}
+
+// decide turns a ledger's answer into an outcome, or into the next claim.
+func (f *flow) decide(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
+	f.x.seen.set(f.slot, struct{}{})
+	if c.Won {
+		f.x.known.set(knownTool{f.intent.ID, f.tool.identity}, f.definition)
+		return f.won(ctx, c)
+	}
+	switch c.Refused {
+	case store.RefusedContract:
+		if len(c.Slot) == 0 {
+			return f.x.signals.counted(f.bare(StatusHeld, reasonContractChanged)), nil
+		}
+	case store.RefusedHold:
+		if len(c.Slot) == 0 || f.nextNumber(c.Slot) {
+			return f.held(ctx, c.Others)
+		}
+	case store.RefusedUnique:
+		return f.taken(ctx, c.Others), nil
+	}
+	if len(c.Slot) == 0 {
+		return f.absent(ctx)
+	}
+	return f.meet(ctx, c)
+}
+
+// won goes on with a row that this call recorded.
+func (f *flow) won(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
+	switch row := c.Operation; row.State {
+	case store.Running:
+		f.x.supersede(ctx, c.Others)
+		return f.launch(ctx, row), nil
+	case store.Retryable:
+		return f.rerun(ctx, row)
+	default:
+		return f.same(ctx, row, nil)
+	}
+}
+
+// absent decides a call that has no record and was only looked for.
+func (f *flow) absent(ctx context.Context) (Outcome, *store.Claim) {
+	if out, no := f.barred(); no {
+		return out, nil
+	}
+	if f.call.Replaces != "" {
+		return f.x.invalid(f.tool, &invalidError{reason: "replaces names an operation and this call has none: call it without"}), nil
+	}
+	if f.occurrence > 1 {
+		return f.repeat(ctx)
+	}
+	return Outcome{}, f.newClaim(1)
+}
+
+// barred says whether the call can't claim anything: invalid before denied (R18).
+func (f *flow) barred() (Outcome, bool) {
+	if f.invalid != nil {
+		return f.x.invalid(f.tool, f.invalid), true
+	}
+	if f.denied {
+		return f.x.signals.counted(f.bare(StatusDenied, reasonDenied)), true
+	}
+	return Outcome{}, false
+}
+
+// repeat admits occurrence n when n-1 is settled; after "abandoned" only where
+// the host asks (R9).
+func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
+	before := f.look()
+	before.Operation.Slot = f.node.slot(f.intent, f.tool.identity, f.occurrence-1)
+	claimed, err := f.claim(ctx, *before)
+	if err != nil {
+		return f.unavailable(err), nil
+	}
+	if len(claimed.Slot) == 0 {
+		return f.x.invalid(f.tool, &invalidError{fields: []string{occurrenceParameter},
+			reason: "the occurrence before this one was never called: call it without an occurrence, or with the next one in order"}), nil
+	}
+	last := claimed.Slot[len(claimed.Slot)-1]
+	switch {
+	case last.State == store.Running && !last.Expired() && f.await(ctx, last.ID):
+		return Outcome{}, f.look()
+	case !last.State.Settled(), last.State == store.Abandoned && !f.fromHost:
+		out := f.bare(StatusHeld, reasonOccurrence)
+		out.Related = []Related{f.x.relate(ctx, f.request, last)}
+		return f.x.signals.counted(out), nil
+	}
+	return Outcome{}, f.newClaim(1, store.Guard{ID: last.ID, Version: last.Version})
+}
+
+// await waits until an operation may have changed: for a running one in this
+// process until it ends, otherwise for a pause. It is false when the call's
+// context or its time for waiting is over.
+func (f *flow) await(ctx context.Context, id uuid.UUID) bool {
+	left := time.Until(f.waitUntil)
+	if left <= 0 || ctx.Err() != nil {
+		return false
+	}
+	f.pause = min(max(2*f.pause, 5*time.Millisecond), 250*time.Millisecond)
+	var ended <-chan struct{}
+	pause := min(f.pause, left)
+	if j := f.x.liveJob(id); j != nil {
+		ended, pause = j.done, left
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	case <-f.x.closing:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// validate decodes the arguments as today's schema wants them. What it finds is
+// an answer only where the ledger has no other (R18).
+func (f *flow) validate(x *Executor) error {
+	s := f.tool.schema
+	if s == nil && len(f.call.Schema) > 0 {
+		var err error
+		if s, err = x.schemaOf(f.call.Schema); err != nil {
+			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
+		}
+	}
+	if s != nil {
+		if err := s.Validate(f.args); err != nil {
+			return invalidArguments(err)
+		}
+	}
+	var err error
+	if f.in, err = f.tool.decode(f.args); err != nil {
+		return invalidArguments(err)
+	}
+	return nil
+}
+
+// schemaOf parses a schema that comes with calls, and remembers it.
+func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
+	if s, ok := x.schemas.get(string(raw)); ok {
+		return s, nil
+	}
+	s, err := schema.Parse(raw)
+	if err == nil {
+		x.schemas.set(string(raw), s)
+	}
+	return s, err
+}
+
+// intentOf finds or creates the intent of a principal and task (R7).
+func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Intent, error) {
+	digest := intentDigest(p, t)
+	if intent, ok := x.intents.get(digest); ok {
+		return intent, nil
+	}
+	var intent store.Intent
+	err := x.persist(ctx, func(ctx context.Context) (err error) {
+		intent, err = x.ledger.Intent(ctx, newIntent(p, t))
+		return err
+	})
+	if err == nil {
+		x.intents.set(digest, intent)
+	}
+	return intent, err
+}
+
+// persist makes a ledger call again where its answer was lost or the ledger
+// asks for it, a few times. The call must be one that the ledger recognises.
+func (x *Executor) persist(ctx context.Context, call func(context.Context) error) error {
+	pause := 10 * time.Millisecond
+	for try := 1; ; try++ {
+		err := call(ctx)
+		if err == nil || try == 4 || ctx.Err() != nil || !repeatable(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 4
+	}
+}
+
+// repeatable says whether the same ledger call may bring something else at once.
+func repeatable(err error) bool {
+	var unwritten *store.UnwrittenError
+	if errors.As(err, &unwritten) {
+		return unwritten.Again
+	}
+	return !store.Unwritten(err)
+}

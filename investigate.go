@@ -1,0 +1,301 @@
+package settle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/store"
+)
+
+const (
+	// lookupTimeout bounds one lookup.
+	lookupTimeout = 10 * time.Second
+	// lookupLease is how long whoever looks keeps others from looking (R36).
+	lookupLease = lookupTimeout + recordMargin
+	// resumeAfter is when a worker goes on with what no caller waits for.
+	resumeAfter = time.Second
+	// firstRecheck and maxRecheck bound the pauses between lookups, doubled each
+	// time, with jitter (R36).
+	firstRecheck = 2 * time.Second
+	maxRecheck   = 5 * time.Minute
+)
+
+// takeOne takes a due operation for an inline investigation (R32, R36).
+func (x *Executor) takeOne(ctx context.Context, row store.Operation) (store.Entry, bool) {
+	entries, err := x.ledger.Take(ctx, store.Take{Lease: lookupLease, Limit: 1, Operation: row.ID})
+	if err != nil || len(entries) == 0 {
+		return store.Entry{}, false
+	}
+	return entries[0], true
+}
+
+// investigate brings an operation whose end nobody saw as far as evidence and
+// time allow, without sending anything that has an effect. The caller has taken
+// the operation. It returns the row as it then stands.
+func (x *Executor) investigate(ctx context.Context, e store.Entry, b *binding) (store.Operation, error) {
+	row := e.Operation
+	if row.State == store.Running && row.Expired() {
+		expired, err := x.expire(ctx, row, b)
+		if err != nil {
+			return row, err
+		}
+		row = expired
+	}
+	if row.State != store.Unknown {
+		return row, nil
+	}
+	if b == nil || !b.hasLookup {
+		return x.escalateIfDue(ctx, row, b), nil
+	}
+	return x.look(ctx, store.Entry{Operation: row, Of: e.Of}, b, "recovery")
+}
+
+// expire notes that an attempt's lease ended without a word of it. That permits
+// investigation and proves nothing (R22); only a composite, which has no effect
+// of its own, may simply run again (R13).
+func (x *Executor) expire(ctx context.Context, row store.Operation, b *binding) (store.Operation, error) {
+	c := store.Change{Of: row, To: store.Unknown, Kind: "lease_expired", Actor: "recovery", Reason: reasonLeaseExpired,
+		Doubts: row.Doubts + 1, Due: store.Due{Set: true, AtMoment: true}}
+	if b != nil {
+		c.Visibility, c.Due = b.contract.VisibilityDelay, b.firstCheck()
+		if b.hasLookup {
+			c.Due = store.DueIn(lookupLease)
+		}
+	}
+	if row.Class == store.Composite {
+		c.To, c.Doubts, c.Due = store.Retryable, 0, store.DueIn(resumeAfter)
+	}
+	x.signals.expired(row)
+	return x.apply(ctx, c)
+}
+
+// look asks the far side, and writes down what it said.
+func (x *Executor) look(ctx context.Context, e store.Entry, b *binding, actor string) (store.Operation, error) {
+	row := e.Operation
+	in, err := b.decode(row.Arguments)
+	if err != nil {
+		return x.apply(ctx, store.Change{Of: row, To: store.Manual, Kind: "escalated", Actor: actor, Reason: reasonUndecodable, Doubts: row.Doubts})
+	}
+	ctx, span := x.signals.lookup(ctx, b, row)
+	evidence := x.ask(ctx, e, b, in)
+	change := b.weigh(e, evidence)
+	change.Actor = actor
+	if change.ByAttribute && !x.maySee(ctx, e, b) {
+		change = caseOf(change, reasonResourceTaken)
+	}
+	span.end(change.Verdict)
+	next, err := x.apply(ctx, change)
+	if errors.As(err, new(*store.ResourceTakenError)) {
+		return x.apply(ctx, caseOf(change, reasonResourceTaken))
+	}
+	return next, err
+}
+
+// maySee asks the host whether the principal may see what an attribute found (R34).
+func (x *Executor) maySee(ctx context.Context, e store.Entry, b *binding) bool {
+	r := &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject}, taskName: Task{e.Of.Task, e.Of.Goal}, args: e.Arguments}
+	return x.authorize(ctx, r, e.ID.String(), "answer") == nil
+}
+
+// ask calls the tool's lookup. Errors, panics and timeouts are no answer.
+func (x *Executor) ask(ctx context.Context, e store.Entry, b *binding, in any) (answer Evidence) {
+	principal := Principal{e.Of.TenantName, e.Of.Subject}
+	task := Task{e.Of.Task, e.Of.Goal}
+	a := &asked{key: operationKeyOf(e.Of, e.Operation), reference: e.ID, first: e.FirstSent,
+		last: e.MomentUnder(b.contract.VisibilityDelay), attempts: e.Attempt, principal: principal, task: task}
+	ctx, cancel := context.WithTimeout(WithTask(WithPrincipal(context.WithoutCancel(ctx), principal), task), lookupTimeout)
+	defer cancel()
+	found := make(chan Evidence, 1)
+	go func() {
+		answer := Evidence{verdict: verdictFailed}
+		defer func() {
+			if p := recover(); p != nil {
+				x.log.Error("settle: a lookup panicked", "tool", b.name, "operation", e.ID.String(), "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			}
+			found <- answer
+		}()
+		if given, err := b.lookup(ctx, a, in); err == nil {
+			answer = given
+		}
+	}()
+	select {
+	case answer = <-found:
+	case <-ctx.Done():
+		return Evidence{verdict: verdictFailed}
+	}
+	if answer.verdict == "" {
+		answer.verdict = verdictInconclusive
+	}
+	return answer
+}
+
+// weigh turns evidence into the move that it allows (R33, R34, R35). It is
+// dated by the row's reading, which was before the lookup began.
+func (b *binding) weigh(e store.Entry, ev Evidence) store.Change {
+	row := e.Operation
+	moment := row.MomentUnder(b.contract.VisibilityDelay)
+	if ev.verdict == verdictNotHappened && row.Read.Before(moment) {
+		ev.verdict = verdictNotVisible
+	}
+	c := store.Change{Of: row, To: store.Unknown, Kind: "lookup", Reason: row.Reason, Doubts: row.Doubts,
+		Checked: true, Verdict: string(ev.verdict), Visibility: b.contract.VisibilityDelay, Body: lookupBody(ev)}
+	switch ev.verdict {
+	case verdictHappened:
+		return b.weighFound(e, ev, c)
+	case verdictNotHappened:
+		c.To, c.Reason, c.Doubts, c.Granted = store.Retryable, reasonNotSent, 0, b.contract.Approval
+		c.Due = store.DueIn(b.contract.StaleAfter)
+		if b.repeats() {
+			c.Due = store.DueIn(resumeAfter)
+		}
+		return c
+	case verdictSeveral:
+		return caseOf(c, reasonSeveralMatches)
+	}
+	if escalates(row, b) {
+		return caseOf(c, reasonEscalated)
+	}
+	c.Due = store.DueIn(recheck(row.Checks))
+	c.Due.AtMoment = ev.verdict == verdictNotVisible
+	return c
+}
+
+// weighFound settles an operation by an effect that was found, or makes a case
+// of one that may be another's.
+func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.Change {
+	row := e.Operation
+	switch {
+	case ev.compare != nil && !b.agrees(e, ev.compare):
+		return caseOf(c, reasonEvidenceDiffers)
+	case ev.byAttribute && ev.resource == "":
+		return caseOf(c, reasonSeveralMatches)
+	case ev.byAttribute && !ev.created.IsZero() && ev.created.Before(row.FirstSent.Truncate(time.Second)):
+		return caseOf(c, reasonTooOld)
+	}
+	c.To, c.Reason, c.Doubts = store.Completed, "", 0
+	c.Resource = cut(ev.resource, maxResource)
+	c.ResourceDigest, c.ByAttribute = resourceDigest(c.Resource), ev.byAttribute
+	c.ResultVersion = b.resultVersion
+	encoded, err := json.Marshal(ev.result)
+	if err != nil {
+		c.Flags = store.FlagUnencodable
+		return c
+	}
+	c.Result = encoded
+	return c
+}
+
+// agrees compares what the far side shows with what was accepted, field by
+// field, under the digests of the claim.
+func (b *binding) agrees(e store.Entry, shown any) bool {
+	raw, err := json.Marshal(shown)
+	if err != nil {
+		return false
+	}
+	value, err := canonical.Parse(raw, canonical.Limits{Bytes: len(raw) + 1})
+	if err != nil || value.Kind() != canonical.Object {
+		return false
+	}
+	if b.schema != nil {
+		if value, err = canonical.Normalize(value, b.schema.Shape); err != nil {
+			return false
+		}
+	}
+	recorded, err := readFields(e.Fields)
+	if err != nil {
+		return false
+	}
+	digests := map[string][8]byte{}
+	for _, f := range recorded {
+		digests[f.name] = f.digest
+	}
+	for name, v := range value.Members() {
+		if have, ok := digests[name]; !ok || have != digestField(e.Of, b.identity, name, canonical.Append(nil, b.normalized(name, v))) {
+			return false
+		}
+	}
+	return true
+}
+
+// caseOf hands the operation to a person (R39).
+func caseOf(c store.Change, reason string) store.Change {
+	c.To, c.Kind, c.Reason, c.Doubts = store.Manual, "escalated", reason, c.Of.Doubts
+	c.Resource, c.ResourceDigest, c.ByAttribute, c.Result = "", store.Digest{}, false, nil
+	c.Due, c.Granted = store.Due{}, false
+	return c
+}
+
+// lookupBody is the journal's metadata of a lookup; reasons are the author's
+// words for a person and stay in the ledger.
+func lookupBody(ev Evidence) []byte {
+	body, err := json.Marshal(struct {
+		Verdict     verdict `json:"verdict"`
+		ByAttribute bool    `json:"by_attribute,omitempty"`
+		Resource    string  `json:"resource,omitempty"`
+		Reason      string  `json:"reason,omitempty"`
+	}{ev.verdict, ev.byAttribute, cut(ev.resource, maxResource), cut(ev.reason, 512)})
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+// escalates says whether the time for evidence is over, by the ledger's clock:
+// never before the moment (R35).
+func escalates(row store.Operation, b *binding) bool {
+	at := row.Moment
+	after := row.Escalate
+	if b != nil {
+		at = row.MomentUnder(b.contract.VisibilityDelay)
+		if row.Class == Keyed && !b.hasLookup && b.effective(row) == Unsafe {
+			after = 0
+		}
+	}
+	if due := row.UnknownSince.Add(after); due.After(at) {
+		at = due
+	}
+	return !row.Read.Before(at)
+}
+
+// escalateIfDue makes a person's case of an operation for which time is over,
+// and otherwise leaves it its next look.
+func (x *Executor) escalateIfDue(ctx context.Context, row store.Operation, b *binding) store.Operation {
+	c := store.Change{Of: row, To: store.Unknown, Kind: "checked", Actor: "recovery", Reason: row.Reason, Doubts: row.Doubts}
+	switch {
+	case escalates(row, b):
+		reason := reasonEscalated
+		if row.Escalate == 0 {
+			reason = reasonNoEvidence
+		}
+		c = caseOf(c, reason)
+		c.Actor = "recovery"
+	case !row.Due() && !row.DueAt.IsZero():
+		return row
+	default:
+		c.Due = store.DueIn(recheck(row.Checks))
+		c.Checked, c.Verdict = true, row.Verdict
+		if row.Escalate == 0 {
+			c.Due = store.Due{Set: true, AtMoment: true}
+		}
+	}
+	next, err := x.apply(ctx, c)
+	if err != nil {
+		return row
+	}
+	return next
+}
+
+// recheck is the pause before the next lookup: doubled with each, with jitter.
+func recheck(checks int) time.Duration {
+	pause := maxRecheck
+	if checks < 8 {
+		pause = min(firstRecheck<<checks, maxRecheck)
+	}
+	return pause/2 + rand.N(pause/2+1)
+}

@@ -1,0 +1,220 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/settle-go/settle/store"
+)
+
+// ledgerTimeout bounds one write of the executor. Writes don't end with the
+// caller's context: one that was cut off halfway would leave a claim behind
+// that nobody works on.
+const ledgerTimeout = 10 * time.Second
+
+// apply makes a guarded move. An answer that was lost is recognised by the hash
+// of the change's own event (R57).
+func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	want := store.NextEvent(c).Hash
+	var row store.Operation
+	err := x.persist(ctx, func(ctx context.Context) (err error) {
+		row, err = timedOne(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
+		var stale *store.StaleError
+		if errors.As(err, &stale) && stale.Current.Tail == want {
+			row, err = stale.Current, nil
+		}
+		return err
+	})
+	if err == nil {
+		x.signals.moved(c, row)
+	}
+	return row, err
+}
+
+// write records an ending. Where the row has moved on meanwhile, the ending is
+// late evidence (R25); where the ledger can't take it, it is kept and tried on
+// (R24), and the outcome says so.
+func (j *job) write(ctx context.Context, end ending, change func(ending) store.Change) (store.Operation, bool) {
+	row, err := j.tryWrite(ctx, end, change)
+	if err != nil {
+		j.out = j.unrecorded(end, err)
+		j.x.keepWriting(j, end)
+		return row, false
+	}
+	j.row = row
+	return row, true
+}
+
+func (j *job) tryWrite(ctx context.Context, end ending, change func(ending) store.Change) (store.Operation, error) {
+	for range 8 {
+		row, err := j.x.apply(ctx, change(end))
+		var stale *store.StaleError
+		if !errors.As(err, &stale) {
+			return row, err
+		}
+		if current := stale.Current; current.State == store.Running && current.Owner == j.owner {
+			j.row = current
+			continue
+		}
+		return j.x.late(ctx, j.r.tool, j.row.Attempt, end, stale.Current)
+	}
+	return j.row, errBusyRow
+}
+
+var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
+
+// keepWriting tries on until the ledger takes the ending or the process ends (R24).
+func (x *Executor) keepWriting(j *job, end ending) {
+	x.work.Add(1)
+	go func() {
+		defer x.work.Done()
+		pause := 50 * time.Millisecond
+		for x.sleep(pause) {
+			ctx := context.WithoutCancel(j.caller)
+			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) {
+				return
+			}
+			pause = min(2*pause, 5*time.Second)
+		}
+	}()
+}
+
+// awaitLate waits for a handler that was still at work when its lease ended.
+// What it returns is evidence on its own attempt (R25). Shutdown doesn't wait
+// for it: the row has its moment.
+func (x *Executor) awaitLate(j *job, late <-chan ending) {
+	attempt := j.row.Attempt
+	go func() {
+		var end ending
+		select {
+		case end = <-late:
+		case <-x.closing:
+			return
+		}
+		ctx := context.WithoutCancel(j.caller)
+		pause := 50 * time.Millisecond
+		for {
+			entry, err := x.ledger.Get(ctx, j.r.intent.TenantName, j.row.ID)
+			if err == nil {
+				_, err = x.late(ctx, j.r.tool, attempt, end, entry.Operation)
+			}
+			if err == nil || errors.Is(err, store.ErrClosed) || !x.sleep(pause) {
+				return
+			}
+			pause = min(2*pause, 5*time.Second)
+		}
+	}()
+}
+
+// late brings an attempt's own late answer to a row that has moved on (R25).
+func (x *Executor) late(ctx context.Context, b *binding, attempt int, end ending, row store.Operation) (store.Operation, error) {
+	for range 8 {
+		change, ok := lateChange(b, attempt, end, row)
+		if !ok {
+			return row, nil
+		}
+		next, err := x.apply(ctx, change)
+		var stale *store.StaleError
+		switch {
+		case errors.As(err, &stale):
+			row = stale.Current
+			continue
+		case errors.As(err, new(*store.ResourceTakenError)):
+			// Reopening would break uniqueness (R14): the row stays, a person is told.
+			change.To, change.Reason, change.Incident = row.State, row.Reason, reasonLateSuccess
+			return x.apply(ctx, change)
+		}
+		return next, err
+	}
+	return row, errBusyRow
+}
+
+// lateChange is what a late answer does to a row, or false where it says
+// nothing that the ledger doesn't know.
+func lateChange(b *binding, attempt int, end ending, row store.Operation) (store.Change, bool) {
+	c := store.Change{Of: row, To: row.State, Kind: "late_answer", Actor: "attempt", Reason: row.Reason,
+		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
+	switch end.effect {
+	case effectHappened:
+		return lateSuccess(b, attempt, end, row, c)
+	case effectNotSent, effectRejected, effectInterrupted:
+		// The attempt is one of the doubts; it isn't any more.
+		if row.Doubts == 0 || row.State != store.Unknown {
+			return c, false
+		}
+		if c.Doubts--; c.Doubts == 0 {
+			c.To, c.Reason, c.Due = store.Retryable, reasonNotSent, store.DueIn(resumeAfter)
+			c.Granted = b.contract.Approval
+			if end.effect == effectRejected {
+				c.To, c.Reason, c.Granted = store.Failed, reasonRejected, false
+			}
+		}
+		return c, true
+	}
+	return c, false
+}
+
+func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c store.Change) (store.Change, bool) {
+	c.Kind = "late_success"
+	c.Result, c.ResultVersion, c.Flags = end.stored, b.resultVersion, end.flags
+	c.Resource, c.ResourceDigest = end.resource, resourceDigest(end.resource)
+	switch row.State {
+	case store.Unknown, store.Retryable:
+		c.To, c.Reason, c.Doubts = store.Completed, "", 0
+	case store.Manual:
+		if row.Taken == "" {
+			c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		}
+	case store.Failed, store.Abandoned:
+		c.To, c.Reason = store.Manual, reasonLateSuccess
+	case store.Completed:
+		if row.Resource == end.resource {
+			return c, false
+		}
+		c.Incident = reasonLateSuccess
+	case store.Running:
+		if row.Attempt == attempt {
+			c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		} else {
+			c.Incident = reasonLateSuccess
+		}
+	}
+	return c, true
+}
+
+// keepDue leaves a row's next look where it is, as far as the ledger's clock at
+// the last read allows.
+func keepDue(row store.Operation) store.Due {
+	if row.DueAt.IsZero() {
+		return store.Due{}
+	}
+	return store.DueIn(max(row.DueAt.Sub(row.Read), 0))
+}
+
+// unrecorded is an ending that the ledger couldn't take: returned as it is, and
+// never called settled (R24).
+func (j *job) unrecorded(end ending, err error) Outcome {
+	j.x.log.Error("settle: an outcome could not be recorded; it is tried on", "tool", j.r.tool.name,
+		"operation", j.row.ID.String(), "error", err)
+	out := Outcome{Tool: j.r.tool.name, Operation: j.row.ID.String(), Reason: "not_recorded", value: end.value, err: end.err, state: store.Running}
+	switch end.effect {
+	case effectHappened:
+		out.Status, out.Result, out.Resource = StatusCompleted, end.encoded, end.resource
+	case effectRejected:
+		out.Status, out.Detail = StatusFailed, refusal(end)
+	case effectNotSent, effectInterrupted:
+		out.Status = StatusNotDone
+	default:
+		out.Status = StatusUnknown
+	}
+	return j.x.signals.counted(out)
+}
+
+// refusal is the far side's own word, for the model.
+func refusal(end ending) string {
+	if end.effect != effectRejected || end.err == nil {
+		return ""
+	}
+	return cut(end.err.Error(), 512)
+}

@@ -1,0 +1,84 @@
+package settle
+
+import (
+	"context"
+	"time"
+
+	"github.com/settle-go/settle/store"
+)
+
+// read runs a tool that changes nothing: no intent, no claim, no record (R26).
+// It is retried freely, within its attempts and budget.
+func (f *flow) read(ctx context.Context) Outcome {
+	f.invalid = f.validate(f.x)
+	f.denied = f.invalid == nil && f.x.authorize(ctx, f.request, "", "attempt") != nil
+	if out, no := f.barred(); no {
+		return out
+	}
+	c := f.tool.contract
+	j := &job{x: f.x, r: f.request, caller: ctx, began: time.Now(), pauses: newPauses(), done: make(chan struct{})}
+	ctx, span := f.x.signals.operation(ctx, j)
+	var end ending
+	for j.row = (store.Operation{ID: newID(), Attempt: 1}); ; j.row.Attempt++ {
+		end = j.readOnce(ctx)
+		retry := end.effect == effectNotSent || end.effect == effectUnknown
+		wait := max(j.pauses.next(), end.wait)
+		if !retry || j.row.Attempt >= c.Attempts || time.Since(j.began)+wait > c.lease() || !f.pauseFor(ctx, wait) {
+			break
+		}
+	}
+	j.out = f.readOutcome(end)
+	span.end(j.out)
+	return f.x.signals.counted(j.out)
+}
+
+func (j *job) readOnce(ctx context.Context) ending {
+	j.run = &running{executor: j.x, binding: j.r.tool, reference: j.row.ID, attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
+	ctx, span := j.x.signals.attempt(ctx, j)
+	above, _ := ctx.Value(operationKey).(*operationStack)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above}), j.r.tool.contract.Timeout)
+	defer cancel()
+	ended := make(chan ending, 1)
+	go j.call(ctx, ended)
+	var end ending
+	select {
+	case end = <-ended:
+	case <-ctx.Done():
+		end = ending{knownError: knownError{err: ctx.Err(), effect: effectUnknown}}
+	}
+	span.end(end)
+	return end
+}
+
+func (f *flow) pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-f.x.closing:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// readOutcome: whatever went wrong, nothing was changed, so nothing is unknown.
+func (f *flow) readOutcome(end ending) Outcome {
+	out := f.bare(StatusNotDone, end.effect.String())
+	out.err, out.value = end.err, end.value
+	switch end.effect {
+	case effectHappened:
+		out.Status, out.Reason = StatusCompleted, ""
+		out.Result, out.Resource = end.encoded, end.resource
+	case effectRejected:
+		out.Status, out.Reason, out.Detail = StatusFailed, reasonRejected, refusal(end)
+	case effectInterrupted:
+		out.Reason = reasonInterrupted
+	default:
+		if end.wait > 0 {
+			out.NotBefore, out.Reason = time.Now().Add(end.wait), reasonThrottled
+		}
+	}
+	return out
+}

@@ -1,0 +1,286 @@
+package settle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/settle-go/settle/store"
+)
+
+// record writes down how an attempt ended, or starts another one. It says
+// whether there is one more attempt to make.
+func (j *job) record(ctx context.Context, end ending) (again bool) {
+	if end.late != nil {
+		defer j.x.awaitLate(j, end.late)
+	}
+	if wait, ok := j.retries(end); ok {
+		if j.lookFirst(end) {
+			return j.settleUnknown(ctx, end)
+		}
+		if done, again := j.retry(ctx, end, wait); !done {
+			return again
+		}
+	}
+	row, ok := j.write(ctx, end, j.change)
+	if !ok {
+		return false
+	}
+	if row.State == store.Unknown && j.r.tool.hasLookup && !end.atWork {
+		return j.settleUnknown(ctx, end)
+	}
+	if row.State == store.Unknown {
+		row = j.x.escalateIfDue(ctx, row, j.r.tool)
+	}
+	j.out = j.outcome(row, end)
+	return false
+}
+
+// retries says whether the contract allows another attempt in this claim, and
+// after which pause: one layer, bounded attempts, one budget (R28).
+func (j *job) retries(end ending) (time.Duration, bool) {
+	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork {
+		return 0, false
+	}
+	b := j.r.tool
+	class := b.effective(j.row)
+	if class != Keyed && class != Idempotent && class != Composite || j.row.Attempt >= b.contract.Attempts {
+		return 0, false
+	}
+	if end.effect == effectUnknown && j.keyUnused() {
+		return 0, false
+	}
+	wait := max(j.pauses.next(), end.wait)
+	if time.Since(j.began)+wait > b.contract.lease() || j.x.isClosing() {
+		return 0, false
+	}
+	return wait, true
+}
+
+// keyUnused says that a Keyed attempt never asked for its key, so that nothing
+// deduplicates it and it counts as Unsafe.
+func (j *job) keyUnused() bool {
+	return j.r.tool.contract.Class == Keyed && j.run != nil && !j.run.keyRead.Load()
+}
+
+// lookFirst: evidence comes before another attempt where there is a lookup (R32).
+func (j *job) lookFirst(end ending) bool {
+	return end.effect == effectUnknown && j.r.tool.hasLookup
+}
+
+// retry waits and starts the next attempt under a new lease. It is done where
+// that isn't possible any more and the ending has to be recorded as it is.
+func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, again bool) {
+	if !j.x.sleep(wait) {
+		return true, false
+	}
+	change := j.x.startChange(j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
+	change.Reason, change.Body = j.reason(end), j.body(end)
+	if end.effect == effectUnknown && j.row.State == store.Running {
+		change.Doubts++
+	}
+	j.asked = time.Now()
+	row, err := j.x.apply(ctx, change)
+	if err != nil {
+		return true, false
+	}
+	j.row = row
+	return false, true
+}
+
+// settleUnknown writes the doubt down, looks for evidence at once, and goes on
+// as that allows.
+func (j *job) settleUnknown(ctx context.Context, end ending) (again bool) {
+	if j.row.State == store.Running {
+		_, ok := j.write(ctx, end, func(end ending) store.Change {
+			change := j.change(end)
+			change.Due = store.DueIn(lookupLease)
+			return change
+		})
+		if !ok {
+			return false
+		}
+	}
+	if j.row.State == store.Unknown {
+		row, err := j.x.investigate(ctx, store.Entry{Operation: j.row, Of: j.r.intent}, j.r.tool)
+		if err != nil {
+			j.out = j.outcome(j.row, end)
+			return false
+		}
+		j.row = row
+	}
+	if wait, ok := j.retries(end); ok && (j.row.State == store.Unknown || j.row.State == store.Retryable) {
+		if done, again := j.retry(ctx, end, wait); !done {
+			return again
+		}
+	}
+	if j.row.State == store.Retryable && !j.row.Told && !j.worker && j.caller.Err() == nil {
+		j.row = j.tell(ctx, j.row)
+	}
+	j.out = j.outcome(j.row, end)
+	return false
+}
+
+// tell notes that the caller is told "not done": only another call goes on (R37).
+func (j *job) tell(ctx context.Context, row store.Operation) store.Operation {
+	told, err := j.x.apply(ctx, store.Change{Of: row, To: store.Retryable, Kind: "told", Actor: "caller", Reason: row.Reason,
+		Told: true, Granted: row.Granted, Due: store.DueIn(j.r.tool.contract.StaleAfter)})
+	if err != nil {
+		return row
+	}
+	return told
+}
+
+// change is the join of the operation's attempts with this one (R23).
+func (j *job) change(end ending) store.Change {
+	b := j.r.tool
+	c := store.Change{Of: j.row, Kind: "attempt_ended", Actor: j.actor(), Reason: j.reason(end), Body: j.body(end),
+		Returned: !end.atWork, Visibility: b.contract.VisibilityDelay, Doubts: j.row.Doubts}
+	switch {
+	case end.effect == effectHappened:
+		c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		c.Result, c.ResultVersion, c.Flags = end.stored, b.resultVersion, end.flags
+		c.Resource, c.ResourceDigest = end.resource, resourceDigest(end.resource)
+	case end.effect == effectUnknown:
+		c.To, c.Doubts = store.Unknown, c.Doubts+1
+		c.Due = b.firstCheck()
+	case c.Doubts > 0:
+		c.To, c.Due = store.Unknown, b.firstCheck()
+	case end.effect == effectRejected:
+		c.To = store.Failed
+		if errors.Is(end.err, errNotAuthorized) {
+			c.Reason = reasonDenied
+		}
+	default:
+		j.withoutEffect(&c, end)
+	}
+	return c
+}
+
+// withoutEffect rests an operation that is known to have had no effect (R37).
+func (j *job) withoutEffect(c *store.Change, end ending) {
+	b := j.r.tool
+	c.To, c.Granted = store.Retryable, j.approved
+	c.Told = !j.worker && j.caller.Err() == nil
+	switch {
+	case end.effect == effectInterrupted:
+		c.Due = store.DueIn(b.contract.StaleAfter)
+	case end.wait > 0:
+		c.Reason, c.Due = reasonThrottled, store.DueIn(end.wait)
+	case b.contract.Attempts > 0 && j.row.Attempt >= b.contract.Attempts && !j.approved:
+		c.To, c.Reason, c.Told, c.Granted = store.Failed, reasonExhausted, false, false
+	case c.Told:
+		c.Due = store.DueIn(b.contract.StaleAfter)
+	default:
+		c.Due = store.DueIn(resumeAfter)
+	}
+}
+
+// firstCheck is when the machine looks at a doubtful operation first: at its
+// moment, since absence counts from then on, or at once where nothing but
+// another attempt can help.
+func (b *binding) firstCheck() store.Due {
+	if b.hasLookup || !b.repeats() {
+		return store.Due{Set: true, AtMoment: true}
+	}
+	return store.DueIn(resumeAfter)
+}
+
+// repeats says whether a worker may repeat the tool's doubtful operations (R37).
+func (b *binding) repeats() bool {
+	return b.contract.Class == Keyed || b.contract.Class == Idempotent || b.contract.Class == Composite
+}
+
+func (j *job) actor() string {
+	if j.worker {
+		return "worker"
+	}
+	return "caller"
+}
+
+// reason is the code of how an attempt ended.
+func (j *job) reason(end ending) string {
+	switch {
+	case end.effect == effectRejected:
+		return reasonRejected
+	case end.effect == effectInterrupted:
+		return reasonInterrupted
+	case end.effect == effectNotSent:
+		return reasonNotSent
+	case end.effect == effectHappened:
+		return ""
+	case j.keyUnused():
+		return reasonKeyUnused
+	case end.panic:
+		return reasonPanic
+	case end.atWork, errors.Is(end.err, context.DeadlineExceeded):
+		return reasonTimeout
+	}
+	return reasonUnclear
+}
+
+// body is the event's metadata: no error texts, since they may quote data (R55).
+func (j *job) body(end ending) []byte {
+	body, err := json.Marshal(struct {
+		Attempt int    `json:"attempt"`
+		Effect  string `json:"effect"`
+		AtWork  bool   `json:"at_work,omitempty"`
+		WaitMS  int64  `json:"wait_ms,omitempty"`
+	}{j.row.Attempt, end.effect.String(), end.atWork, end.wait.Milliseconds()})
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+// resourceDigest indexes a resource for R34, whatever the tenant.
+func resourceDigest(resource string) store.Digest {
+	if resource == "" {
+		return store.Digest{}
+	}
+	d := deriver{sha256.New()}
+	d.text("settle resource id")
+	d.text(resource)
+	return d.digest()
+}
+
+// pauses are the waits between attempts: exponential, with full jitter (R28).
+type pauses struct{ policy *backoff.ExponentialBackOff }
+
+func newPauses() pauses {
+	p := backoff.NewExponentialBackOff()
+	p.InitialInterval, p.MaxInterval, p.MaxElapsedTime = firstBackoff/2, maxBackoff/2, 0
+	// A factor of 1 spreads each pause from nothing to twice the interval.
+	p.RandomizationFactor = 1
+	p.Reset()
+	return pauses{p}
+}
+
+func (p pauses) next() time.Duration { return p.policy.NextBackOff() }
+
+// sleep waits, unless the executor shuts down first.
+func (x *Executor) sleep(d time.Duration) bool {
+	if d <= 0 {
+		return !x.isClosing()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.closing:
+		return false
+	}
+}
+
+func (x *Executor) isClosing() bool {
+	select {
+	case <-x.closing:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,262 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Report says what one pass of recovery did.
+type Report struct {
+	// Taken is how many operations were due and taken.
+	Taken int
+	// States counts the states in which they were left, by name.
+	States map[string]int
+	// Resumed counts the attempts that were started.
+	Resumed int
+	// Failed counts the operations that could not be worked on, because of the
+	// ledger; they are due again later.
+	Failed int
+}
+
+const (
+	// recoveryLease is how long a pass has for what it took.
+	recoveryLease = time.Minute
+	// recoveryLimit bounds the operations of one pass.
+	recoveryLimit = 256
+	// recoveryPause is the time between passes of Run, when nothing is left to do.
+	recoveryPause = time.Second
+)
+
+// Recover makes one bounded pass over the operations that are due: expired
+// leases, lookups, resumptions, escalations, approvals that nobody answered
+// (R32-R38). Tools are served in turn, a tool's operations at most as many at
+// once as [WithConcurrency] says. Any number of processes may recover at the
+// same time; each operation goes to one of them.
+func (x *Executor) Recover(ctx context.Context) (Report, error) {
+	report, _, err := x.recoverAfter(ctx, store.Pair{})
+	return report, err
+}
+
+// Run recovers until the context ends. It returns nil then; a ledger that
+// doesn't answer is logged and asked again.
+func (x *Executor) Run(ctx context.Context) error {
+	var after store.Pair
+	for {
+		report, next, err := x.recoverAfter(ctx, after)
+		if errors.Is(err, ErrShutdown) {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			x.log.Warn("settle: recovery could not read the ledger", "error", err)
+		}
+		after = next
+		pause := recoveryPause
+		if report.Taken == recoveryLimit && err == nil {
+			pause = 0
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-x.closing:
+			timer.Stop()
+			return nil
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// recoverAfter is one pass that begins behind a tool and tenant, and says where
+// it ended, so that the next one goes on there and nobody starves (R36).
+func (x *Executor) recoverAfter(ctx context.Context, after store.Pair) (Report, store.Pair, error) {
+	report := Report{States: map[string]int{}}
+	if err := x.enter(); err != nil {
+		return report, after, err
+	}
+	defer x.work.Done()
+	entries, err := x.ledger.Take(ctx, store.Take{Lease: recoveryLease, Limit: recoveryLimit, Each: x.settings.concurrency, After: after})
+	if err != nil {
+		return report, after, err
+	}
+	report.Taken = len(entries)
+	if len(entries) == 0 {
+		return report, store.Pair{}, nil
+	}
+	last := entries[len(entries)-1]
+	x.workOn(ctx, entries, &report)
+	return report, store.Pair{Tool: last.Tool, Tenant: last.Tenant}, nil
+}
+
+// workOn works on the entries, each tool's within its limit, and isolates each:
+// one bad row stops nothing else.
+func (x *Executor) workOn(ctx context.Context, entries []store.Entry, report *Report) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	slots := map[string]chan struct{}{}
+	for _, e := range entries {
+		slot, ok := slots[e.Tool]
+		if !ok {
+			slot = make(chan struct{}, max(x.settings.concurrency, 1))
+			slots[e.Tool] = slot
+		}
+		group.Go(func() {
+			slot <- struct{}{}
+			defer func() { <-slot }()
+			state, resumed, err := x.recoverOne(ctx, e)
+			mu.Lock()
+			defer mu.Unlock()
+			if resumed {
+				report.Resumed++
+			}
+			if err != nil {
+				report.Failed++
+				x.log.Warn("settle: an operation could not be recovered", "operation", e.ID.String(), "state", e.State.String(), "error", err)
+				return
+			}
+			report.States[state.String()]++
+		})
+	}
+	group.Wait()
+}
+
+// recoverOne brings one operation on. The binding is nil where this process
+// doesn't know the tool: expiry and escalation need no handler (R38).
+func (x *Executor) recoverOne(ctx context.Context, e store.Entry) (state store.State, resumed bool, err error) {
+	b := x.byKey[e.Tool]
+	row := e.Operation
+	switch row.State {
+	case store.Running, store.Unknown:
+		if row, err = x.investigate(ctx, e, b); err != nil {
+			return row.State, false, settledMeanwhile(err)
+		}
+	case store.AwaitingApproval:
+		row, err = x.apply(ctx, store.Change{Of: row, To: store.Failed, Kind: "approval_expired", Actor: "recovery", Reason: reasonApprovalExpired})
+		return row.State, false, settledMeanwhile(err)
+	}
+	switch {
+	case row.State == store.Unknown && x.workerMay(b, row) && b.mayRepeat(row),
+		row.State == store.Retryable && !row.Told && x.workerMay(b, row) && b.givenUp(row) == "":
+		return x.resumeAsWorker(ctx, store.Entry{Operation: row, Of: e.Of}, b)
+	case row.State == store.Retryable:
+		row, err = x.rest(ctx, row, b)
+	}
+	return row.State, false, settledMeanwhile(err)
+}
+
+// settledMeanwhile passes over a row that somebody else moved: that is progress.
+func settledMeanwhile(err error) error {
+	var stale *store.StaleError
+	if errors.As(err, &stale) {
+		return nil
+	}
+	return err
+}
+
+// workerMay says whether a worker goes on without a caller (R37): it has the
+// handler and all of the arguments, and the class promises that it is safe. An
+// operation that was claimed under another class is left to people.
+func (x *Executor) workerMay(b *binding, row store.Operation) bool {
+	return b != nil && b.do != nil && b.repeats() && !b.hasSecrets() && b.effective(row) != Unsafe &&
+		(!b.contract.Approval || row.Granted || row.State == store.Unknown)
+}
+
+// rest settles an operation without effect that won't run any more, or leaves
+// it to the next call (R37).
+func (x *Executor) rest(ctx context.Context, row store.Operation, b *binding) (store.Operation, error) {
+	stale := defaultStaleAfter
+	reason := ""
+	if b != nil {
+		stale, reason = b.contract.StaleAfter, b.givenUp(row)
+	} else if row.Read.Sub(row.CreatedAt) > stale {
+		reason = reasonStale
+	}
+	if row.Told && reason == reasonExhausted {
+		reason = ""
+	}
+	c := store.Change{Of: row, To: store.Retryable, Kind: "checked", Actor: "recovery", Reason: row.Reason, Told: row.Told, Granted: row.Granted,
+		Due: store.DueIn(max(stale-row.Read.Sub(row.CreatedAt)+time.Second, resumeAfter))}
+	if reason != "" {
+		c = store.Change{Of: row, To: store.Failed, Kind: "given_up", Actor: "recovery", Reason: reason}
+	}
+	return x.apply(ctx, c)
+}
+
+// resumeAsWorker starts an attempt as the stored principal, with the stored
+// arguments, authorised anew (R37), and waits for its end.
+func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding) (store.State, bool, error) {
+	in, err := b.decode(e.Arguments)
+	if err != nil {
+		row, err := x.apply(ctx, store.Change{Of: e.Operation, To: store.Manual, Kind: "escalated", Actor: "recovery", Reason: reasonUndecodable, Doubts: e.Doubts})
+		return row.State, false, settledMeanwhile(err)
+	}
+	owner := uuid.New()
+	change := x.startChange(e.Operation, b, owner, uuid.Nil, "")
+	change.Actor = "worker"
+	asked := time.Now()
+	row, err := x.apply(ctx, change)
+	var blocked *store.BlockedError
+	if errors.As(err, &blocked) {
+		return x.standBack(ctx, e.Operation, b, blocked)
+	}
+	if err != nil {
+		return e.State, false, settledMeanwhile(err)
+	}
+	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, began: time.Now(), approved: b.contract.Approval,
+		done: make(chan struct{}), r: &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject},
+			taskName: Task{e.Of.Task, e.Of.Goal}, intent: e.Of, args: e.Arguments, in: in, run: b.do}}
+	x.begin(j)
+	<-j.done
+	return j.row.State, true, nil
+}
+
+// standBack leaves an idempotent write that can't start: overtaken for good, or
+// behind older ones that can still take effect (R31).
+func (x *Executor) standBack(ctx context.Context, row store.Operation, b *binding, blocked *store.BlockedError) (store.State, bool, error) {
+	if blocked.Overtaken {
+		next, err := x.giveWay(ctx, row, b)
+		return next.State, false, settledMeanwhile(err)
+	}
+	next, err := x.apply(ctx, store.Change{Of: row, To: row.State, Kind: "checked", Actor: "recovery", Reason: reasonWaiting,
+		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: store.DueIn(resumeAfter)})
+	return next.State, false, settledMeanwhile(err)
+}
+
+// giveWay settles an idempotent write that a newer one overtook, once none of
+// its attempts can still take effect (R31).
+func (x *Executor) giveWay(ctx context.Context, row store.Operation, b *binding) (store.Operation, error) {
+	c := store.Change{Of: row, To: store.Superseded, Kind: "superseded", Actor: "recovery", Reason: reasonOvertaken}
+	visibility := row.Visibility
+	if b != nil {
+		visibility = b.contract.VisibilityDelay
+	}
+	switch {
+	case row.State == store.AwaitingApproval:
+		c.To = store.Failed
+	case (row.Doubts > 0 || row.State == store.Running) && row.Read.Before(row.MomentUnder(visibility)):
+		if row.State != store.Unknown {
+			return row, nil
+		}
+		c.To, c.Kind, c.Doubts, c.Due = store.Unknown, "checked", row.Doubts, store.Due{Set: true, AtMoment: true}
+	}
+	return x.apply(ctx, c)
+}
+
+// supersede settles the older writes that a started one overtakes. What it
+// can't write now, recovery finds.
+func (x *Executor) supersede(ctx context.Context, older []store.Entry) {
+	for _, e := range older {
+		if e.State == store.Manual && e.Taken != "" {
+			continue
+		}
+		if _, err := x.giveWay(ctx, e.Operation, x.byKey[e.Tool]); err != nil {
+			x.log.Debug("settle: an overtaken write could not be settled now", "operation", e.ID.String(), "error", err)
+		}
+	}
+}

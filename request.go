@@ -1,0 +1,271 @@
+package settle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/store"
+)
+
+// Call is one tool call of a model's turn.
+type Call struct {
+	// Tool is the tool's name.
+	Tool string
+	// Args are the arguments, as the exact bytes of JSON that the model sent.
+	// Empty means {}.
+	Args json.RawMessage
+	// CallID is the model's id of the call. It is stored for correlation and
+	// identifies nothing (R11).
+	CallID string
+	// Node names the side effect within the intent, in the host's own words.
+	// A tool whose node the host names is always called with one (R8).
+	Node string
+	// Occurrence tells a meant repeat from a redelivery: 1 (or 0) for the first,
+	// 2 for the second (R9).
+	Occurrence int
+	// Replaces is the reference of a settled operation of the same node that
+	// this call takes the place of, because the plan has changed (R10).
+	Replaces string
+	// Schema is the framework's schema of the arguments, for [Around].
+	Schema json.RawMessage
+	// Rounded says that numbers in Args went through float64, so that an
+	// integer of 2^53 or more may be another one than the model sent; such
+	// arguments are refused.
+	Rounded bool
+}
+
+// maxCallID bounds the correlation ids that are stored, in bytes. Longer ones
+// are cut, since they identify nothing.
+const maxCallID = 256
+
+// request is a call on its way through the executor.
+type request struct {
+	call      Call
+	tool      *binding
+	principal Principal
+	taskName  Task
+	intent    store.Intent
+
+	// value is what the model sent, without the occurrence parameter; args the
+	// same as plain JSON, in which integers are written as integers.
+	value canonical.Value
+	args  []byte
+	// in is args decoded into the tool's type; invalid says why it isn't.
+	in      any
+	invalid error
+
+	node       node
+	resource   store.Digest
+	unique     store.Digest
+	occurrence int
+	fromHost   bool
+	print      fingerprint
+	slot       store.Digest
+	definition store.Digest
+
+	// batch is the model turn; upstream and parent are a step's (R13).
+	batch    uuid.UUID
+	parent   *running
+	step     string
+	upstream map[string]string
+	// run replaces the tool's own Do, for Around.
+	run func(ctx context.Context, op Op, in any) (any, error)
+}
+
+// invalidError says that arguments can't be taken. It names fields, not values.
+type invalidError struct {
+	fields []string
+	reason string
+}
+
+func (e *invalidError) Error() string { return e.reason }
+
+// newRequest reads a call's arguments. Its error is an *invalidError: without
+// arguments that can be read there is no identity to ask the ledger by.
+func newRequest(tool *binding, call Call, p Principal, t Task, limits canonical.Limits) (*request, error) {
+	r := &request{call: call, tool: tool, principal: p, taskName: t, occurrence: call.Occurrence, fromHost: call.Occurrence > 0}
+	if len(r.call.CallID) > maxCallID {
+		r.call.CallID = r.call.CallID[:maxCallID]
+	}
+	args := call.Args
+	if len(args) == 0 {
+		args = []byte("{}")
+	}
+	value, err := canonical.Parse(args, limits)
+	if err != nil {
+		return nil, &invalidError{reason: "the arguments can't be read: " + err.Error()}
+	}
+	if value.Kind() != canonical.Object {
+		return nil, &invalidError{reason: "the arguments are no JSON object"}
+	}
+	if call.Rounded {
+		if err := canonical.SafeRounded(value); err != nil {
+			return nil, &invalidError{reason: "an integer of 2^53 or more came through float64 and may have been rounded; send it as a string, or pass the exact bytes"}
+		}
+	}
+	if call.Occurrence < 0 {
+		return nil, &invalidError{reason: "the occurrence is negative; count from 1"}
+	}
+	if r.value, err = r.takeOccurrence(value); err != nil {
+		return nil, err
+	}
+	r.args = r.value.AppendJSON(make([]byte, 0, len(args)))
+	r.occurrence = max(r.occurrence, 1)
+	return r, nil
+}
+
+// takeOccurrence strips the parameter by which a model asks for a meant repeat (R9).
+func (r *request) takeOccurrence(v canonical.Value) (canonical.Value, error) {
+	if !r.tool.contract.Repeatable {
+		return v, nil
+	}
+	given, ok := v.Member(occurrenceParameter)
+	if !ok {
+		return v, nil
+	}
+	v = v.Without(occurrenceParameter)
+	if given.IsNull() || r.fromHost {
+		return v, nil
+	}
+	n, err := strconv.Atoi(string(given.AppendJSON(nil)))
+	if err != nil || n < 1 {
+		return v, &invalidError{fields: []string{occurrenceParameter}, reason: occurrenceParameter + " must be null or a whole number from 1"}
+	}
+	r.occurrence = n
+	return v, nil
+}
+
+func invalidArguments(err error) error {
+	invalid := &invalidError{reason: err.Error()}
+	var v *schema.ValidationError
+	if errors.As(err, &v) {
+		for _, p := range v.Problems {
+			if p.Path != "" {
+				invalid.fields = append(invalid.fields, p.Path)
+			}
+		}
+	}
+	return invalid
+}
+
+// identify computes node and fingerprint under the intent's keys and version.
+func (r *request) identify(intent store.Intent) error {
+	r.intent = intent
+	var shape *canonical.Shape
+	if r.tool.schema != nil {
+		shape = r.tool.schema.Shape
+	}
+	normal, err := canonical.Normalize(r.value, shape)
+	if err != nil {
+		return &invalidError{reason: err.Error()}
+	}
+	business := normal
+	for _, path := range r.tool.ignored {
+		business = business.WithoutPath(path)
+	}
+	fields := make(map[string]canonical.Value, business.Len())
+	for name, v := range business.Members() {
+		fields[name] = r.tool.normalized(name, v)
+	}
+	r.print = takeFingerprint(intent, r.tool.identity, fields, r.upstream)
+	if r.node, err = r.findNode(business); err != nil {
+		return err
+	}
+	r.definition = r.tool.digest
+	if r.node.source != r.tool.source() {
+		r.definition = r.tool.definitionUnder(r.node.source)
+	}
+	r.slot = r.node.slot(intent, r.tool.identity, r.occurrence)
+	return nil
+}
+
+// normalized applies an identity field's declared normaliser (R16).
+func (b *binding) normalized(name string, v canonical.Value) canonical.Value {
+	n, ok := b.contract.Normalize[name]
+	if !ok || v.Kind() != canonical.String {
+		return v
+	}
+	if normal, ok := canonical.NewString(n.Func(v.String())); ok {
+		return normal
+	}
+	return v
+}
+
+// findNode digests what identifies the side effect (R8), and the resource of an
+// idempotent write (R31).
+func (r *request) findNode(business canonical.Value) (node, error) {
+	identity, err := r.identityValues(business)
+	if err != nil {
+		return node{}, err
+	}
+	if r.tool.contract.Class == Idempotent {
+		r.resource = r.tenantDigest("settle resource", identity)
+	}
+	n := node{source: store.FromIdentity}
+	switch {
+	case r.parent != nil:
+		n = stepNode(r.intent, r.parent.key, r.step)
+	case r.call.Node != "":
+		if err := checkName("node", r.call.Node); err != nil {
+			return n, &invalidError{reason: err.Error()}
+		}
+		n = hostNode(r.intent, r.call.Node)
+	case r.tool.source() == store.FromWhole:
+		n = node{store.FromWhole, r.tenantDigest("settle node", r.print.whole[:])}
+	case r.tool.contract.Class == Idempotent:
+		// Another desired state is another operation on the same resource.
+		n.digest = r.tenantDigest("settle node", r.print.whole[:])
+	default:
+		n.digest = r.tenantDigest("settle node", identity)
+	}
+	if r.tool.contract.Unique {
+		r.unique = r.tenantDigest("settle unique", identity)
+	}
+	return n, nil
+}
+
+// tenantDigest digests part of a call under the tenant's key, for the tool.
+func (r *request) tenantDigest(purpose string, part []byte) store.Digest {
+	d := derive(r.intent.TenantKey, purpose)
+	d.number(uint64(r.intent.Version))
+	d.text(r.tool.identity)
+	d.bytes(part)
+	return d.digest()
+}
+
+// identityValues is the canonical form of the identity fields, in their order.
+func (r *request) identityValues(business canonical.Value) ([]byte, error) {
+	var encoded []byte
+	for _, path := range r.tool.identityPaths {
+		v, ok := business.Path(path)
+		if !ok || v.IsNull() {
+			return nil, &invalidError{fields: []string{path}, reason: fmt.Sprintf("the identity field %s is missing", path)}
+		}
+		encoded = canonical.Append(encoded, r.tool.normalized(path, v))
+	}
+	return encoded, nil
+}
+
+// stored is what the ledger keeps of the arguments: as first accepted, without
+// the fields that are secret (R29, R56).
+func (r *request) stored() []byte {
+	if len(r.tool.secret) == 0 {
+		return r.args
+	}
+	v := r.value
+	for _, path := range r.tool.secret {
+		v = v.WithoutPath(path)
+	}
+	return v.AppendJSON(nil)
+}
+
+// hasSecrets says that the stored arguments lack something, so that only the
+// caller can resume the operation.
+func (b *binding) hasSecrets() bool { return len(b.secret) > 0 }

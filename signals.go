@@ -1,0 +1,311 @@
+package settle
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/settle-go/settle/store"
+)
+
+// scopeName names the library in traces and metrics.
+const scopeName = "github.com/settle-go/settle"
+
+// telemetryOptions are what the host sets.
+type telemetryOptions struct {
+	tracers trace.TracerProvider
+	meters  metric.MeterProvider
+	// joined says that the framework opens its own execute_tool spans.
+	joined bool
+}
+
+// WithTracerProvider sets where spans go. Default: the global provider.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return optionFunc(func(s *settings) { s.telemetry.tracers = p })
+}
+
+// WithMeterProvider sets where metrics go. Default: the global provider.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return optionFunc(func(s *settings) { s.telemetry.meters = p })
+}
+
+// WithJoinedSpans says that the framework opens an execute_tool span around
+// each call itself: settle's attributes go onto that one instead of a second.
+func WithJoinedSpans() Option { return optionFunc(func(s *settings) { s.telemetry.joined = true }) }
+
+// signals is the one place that knows the names of spans, attributes and
+// metrics. None of them holds an argument, a result, a key, a digest or a name
+// from the host (R55).
+type signals struct {
+	tracer trace.Tracer
+	joined bool
+	ledger attribute.KeyValue
+
+	duration, ledgerDuration metric.Float64Histogram
+	calls, lookups, leases   metric.Int64Counter
+	repeats, duplicates      metric.Int64Counter
+	open                     metric.Int64UpDownCounter
+}
+
+// newSignals makes the instruments. Errors of the meter are the host's
+// misconfiguration.
+func newSignals(o telemetryOptions, ledger string) (*signals, error) {
+	if o.tracers == nil {
+		o.tracers = otel.GetTracerProvider()
+	}
+	if o.meters == nil {
+		o.meters = otel.GetMeterProvider()
+	}
+	m := o.meters.Meter(scopeName)
+	s := &signals{tracer: o.tracers.Tracer(scopeName), joined: o.joined, ledger: attribute.String("settle.ledger", ledger)}
+	var err error
+	counter := func(name, description string) metric.Int64Counter {
+		c, e := m.Int64Counter(name, metric.WithDescription(description))
+		if e != nil {
+			err = e
+		}
+		return c
+	}
+	histogram := func(name, description string) metric.Float64Histogram {
+		h, e := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description))
+		if e != nil {
+			err = e
+		}
+		return h
+	}
+	s.duration = histogram("gen_ai.execute_tool.duration", "Duration of tool executions")
+	s.ledgerDuration = histogram("settle.ledger.duration", "Duration of ledger calls")
+	s.calls = counter("settle.calls", "Calls by outcome")
+	s.lookups = counter("settle.lookups", "Lookups by verdict")
+	s.leases = counter("settle.lease.expired", "Leases that ended without a word of the attempt")
+	s.repeats = counter("settle.repeats.possible", "Replays to another call id than the first execution's")
+	s.duplicates = counter("settle.duplicates.accepted", "Retries that AcceptDuplicates allowed")
+	open, e := m.Int64UpDownCounter("settle.operations.open", metric.WithDescription("Unsettled operations, as moved by this process"))
+	if e != nil {
+		err = e
+	}
+	s.open = open
+	return s, err
+}
+
+func toolAttribute(name string) attribute.KeyValue { return attribute.String("gen_ai.tool.name", name) }
+
+// operationSpan is the execute_tool span of a call that dispatches.
+type operationSpan struct {
+	s     *signals
+	ctx   context.Context
+	span  trace.Span
+	tool  string
+	began time.Time
+	own   bool
+}
+
+// operation opens the execute_tool span, or joins the framework's.
+func (s *signals) operation(ctx context.Context, j *job) (context.Context, operationSpan) {
+	b := j.r.tool
+	attributes := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "execute_tool"), toolAttribute(b.name),
+		attribute.String("gen_ai.tool.type", "function"),
+		attribute.String("settle.operation", j.row.ID.String()), attribute.String("settle.class", b.contract.Class.String()),
+	}
+	if id := j.r.call.CallID; id != "" {
+		attributes = append(attributes, attribute.String("gen_ai.tool.call.id", id))
+	}
+	o := operationSpan{s: s, tool: b.name, began: time.Now()}
+	if current := trace.SpanFromContext(ctx); s.joined && current.SpanContext().IsValid() {
+		current.SetAttributes(attributes[2:]...)
+		o.ctx, o.span = ctx, current
+		return ctx, o
+	}
+	o.own = true
+	o.ctx, o.span = s.tracer.Start(ctx, "execute_tool "+b.name, trace.WithAttributes(attributes...), trace.WithSpanKind(trace.SpanKindInternal))
+	return o.ctx, o
+}
+
+func (o operationSpan) end(out Outcome) {
+	o.span.SetAttributes(attribute.String("settle.status", string(out.Status)))
+	attributes := []attribute.KeyValue{toolAttribute(o.tool), attribute.String("gen_ai.tool.type", "function")}
+	if kind := errorType(out); kind != "" {
+		o.span.SetAttributes(attribute.String("error.type", kind))
+		attributes = append(attributes, attribute.String("error.type", kind))
+		if o.own {
+			o.span.SetStatus(codes.Error, kind)
+		}
+	}
+	if out.Status == StatusManual {
+		o.span.AddEvent("settle.parked")
+	}
+	o.s.duration.Record(o.ctx, time.Since(o.began).Seconds(), metric.WithAttributes(attributes...))
+	if o.own {
+		o.span.End()
+	}
+}
+
+// errorType maps an outcome to the vocabulary of error.type.
+func errorType(out Outcome) string {
+	switch out.Status {
+	case StatusCompleted, StatusSuperseded, StatusInProgress:
+		return ""
+	case StatusUnknown, StatusManual, StatusAbandoned:
+		return "outcome_unknown"
+	case StatusConflict:
+		return "conflict"
+	case StatusAwaitingApproval:
+		return "approval_required"
+	case StatusDenied:
+		return "denied"
+	case StatusFailed:
+		return "rejected"
+	case StatusInvalidArguments:
+		return "invalid_arguments"
+	case StatusUnavailable:
+		return "ledger_unavailable"
+	}
+	if out.Reason == reasonThrottled {
+		return "throttled"
+	}
+	return "_OTHER"
+}
+
+// attemptSpan is the child span of one attempt.
+type attemptSpan struct{ span trace.Span }
+
+func (s *signals) attempt(ctx context.Context, j *job) (context.Context, attemptSpan) {
+	ctx, span := s.tracer.Start(ctx, "settle.attempt", trace.WithAttributes(
+		attribute.Int("settle.attempt.number", j.row.Attempt), attribute.String("settle.operation", j.row.ID.String())))
+	return ctx, attemptSpan{span}
+}
+
+func (a attemptSpan) end(end ending) {
+	a.span.SetAttributes(attribute.String("settle.attempt.effect", end.effect.String()))
+	if end.effect != effectHappened {
+		kind := "outcome_unknown"
+		switch {
+		case end.effect == effectRejected:
+			kind = "rejected"
+		case end.atWork:
+			kind = "timeout"
+		case end.wait > 0:
+			kind = "throttled"
+		case end.effect == effectNotSent, end.effect == effectInterrupted:
+			kind = "_OTHER"
+		}
+		a.span.SetAttributes(attribute.String("error.type", kind))
+	}
+	a.span.End()
+}
+
+// lookupSpan is the span of one lookup.
+type lookupSpan struct {
+	s    *signals
+	ctx  context.Context
+	span trace.Span
+	tool string
+}
+
+func (s *signals) lookup(ctx context.Context, b *binding, row store.Operation) (context.Context, lookupSpan) {
+	ctx, span := s.tracer.Start(ctx, "settle.lookup "+b.name, trace.WithAttributes(toolAttribute(b.name),
+		attribute.String("settle.operation", row.ID.String()), attribute.String("settle.class", row.Class.String())))
+	return ctx, lookupSpan{s, ctx, span, b.name}
+}
+
+func (l lookupSpan) end(verdict string) {
+	l.span.SetAttributes(attribute.String("settle.verdict", verdict))
+	l.s.lookups.Add(l.ctx, 1, metric.WithAttributes(toolAttribute(l.tool), attribute.String("settle.verdict", verdict)))
+	l.span.End()
+}
+
+// replayed reports an answer from the record: its own span, linked to that of
+// the first execution, and no execute_tool.
+func (s *signals) replayed(ctx context.Context, r *request, row store.Operation, out Outcome) Outcome {
+	options := []trace.SpanStartOption{trace.WithAttributes(toolAttribute(r.tool.name),
+		attribute.String("settle.operation", out.Operation), attribute.String("settle.class", row.Class.String()),
+		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))}
+	if link, ok := spanLink(row.Trace); ok {
+		options = append(options, trace.WithLinks(link))
+	}
+	_, span := s.tracer.Start(ctx, "settle.replay "+r.tool.name, options...)
+	span.End()
+	if out.PossibleRepeat {
+		s.repeats.Add(ctx, 1, metric.WithAttributes(toolAttribute(r.tool.name)))
+	}
+	return s.counted(out)
+}
+
+// counted counts a call by its outcome.
+func (s *signals) counted(out Outcome) Outcome {
+	s.calls.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(knownOnly(out)),
+		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed)))
+	return out
+}
+
+// knownOnly keeps a model's invented names out of the metrics.
+func knownOnly(out Outcome) string {
+	if out.Status == StatusNoSuchTool {
+		return "unknown"
+	}
+	return out.Tool
+}
+
+func (s *signals) duplicate(b *binding) {
+	s.duplicates.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(b.name)))
+}
+
+func (s *signals) expired(row store.Operation) {
+	s.leases.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(row.Tool)))
+}
+
+// moved keeps the count of open operations by state.
+func (s *signals) moved(c store.Change, row store.Operation) {
+	if c.Of.State == row.State {
+		return
+	}
+	add := func(state store.State, n int64) {
+		if !state.Settled() {
+			s.open.Add(context.Background(), n, metric.WithAttributes(toolAttribute(row.Tool), attribute.String("settle.state", state.String())))
+		}
+	}
+	add(c.Of.State, -1)
+	add(row.State, 1)
+}
+
+// timed measures a ledger call.
+func (x *Executor) timed(ctx context.Context, what string, call func() ([]store.Claimed, error)) ([]store.Claimed, error) {
+	return timedOne(ctx, x, what, func(context.Context) ([]store.Claimed, error) { return call() })
+}
+
+func timedOne[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTimeout)
+	defer cancel()
+	began := time.Now()
+	v, err := call(ctx)
+	x.signals.ledgerDuration.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(x.signals.ledger, attribute.String("settle.ledger.operation", what)))
+	return v, err
+}
+
+// spanContext packs the ids of the current span for the ledger.
+func spanContext(ctx context.Context) []byte {
+	sc := trace.SpanContextFromContext(ctx)
+	if !sc.IsValid() {
+		return nil
+	}
+	traceID, spanID := sc.TraceID(), sc.SpanID()
+	return append(append(traceID[:], spanID[:]...), byte(sc.TraceFlags()))
+}
+
+// spanLink is the inverse of spanContext.
+func spanLink(packed []byte) (trace.Link, bool) {
+	if len(packed) != 25 {
+		return trace.Link{}, false
+	}
+	c := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(packed[24]), Remote: true}
+	copy(c.TraceID[:], packed[:16])
+	copy(c.SpanID[:], packed[16:24])
+	sc := trace.NewSpanContext(c)
+	return trace.Link{SpanContext: sc}, sc.IsValid()
+}
