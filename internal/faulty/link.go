@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // link is one client's connection and the one to the server that serves it.
@@ -110,11 +111,7 @@ func (l *link) do(armed *Armed, before, matched []byte) bool {
 	}
 }
 
-func (l *link) send(b []byte) bool {
-	n, err := l.server.Write(b)
-	l.proxy.sent.Add(int64(n))
-	return err == nil
-}
+func (l *link) send(b []byte) bool { return forward(l.server, b, &l.proxy.sent) }
 
 // hold waits until the fault is released; false says that the connection is
 // over.
@@ -210,9 +207,14 @@ func (l *link) keep(b []byte) (armed *Armed, answer []byte, complete bool) {
 	return armed, answer, complete
 }
 
-func (l *link) deliver(b []byte) bool {
-	n, err := l.client.Write(b)
-	l.proxy.received.Add(int64(n))
+func (l *link) deliver(b []byte) bool { return forward(l.client, b, &l.proxy.received) }
+
+// forward counts the bytes before it writes them: who sees an answer finds its
+// request counted.
+func forward(to net.Conn, b []byte, count *atomic.Int64) bool {
+	count.Add(int64(len(b)))
+	n, err := to.Write(b)
+	count.Add(int64(n - len(b)))
 	return err == nil
 }
 
