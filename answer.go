@@ -76,6 +76,9 @@ func (j *job) outcome(row store.Operation, end ending) Outcome {
 	if row.State != store.Failed {
 		out.Detail = ""
 	}
+	if end.open != nil && row.State == store.Retryable {
+		out.Status, out.Related = end.open.Status, []Related{{Operation: end.open.Operation, Tool: end.open.Tool, State: end.open.state.String()}}
+	}
 	if row.State == store.Completed {
 		out.Resource = row.Resource
 		out.Result, out.Reason = j.r.tool.resultNow(row)

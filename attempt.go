@@ -50,6 +50,8 @@ type ending struct {
 	atWork bool
 	late   <-chan ending
 	panic  bool
+	// open is the outcome of the step that a composite waits for.
+	open *Outcome
 }
 
 // launch runs an operation that this call has started and waits for its
@@ -119,7 +121,7 @@ func (j *job) work() {
 // attempt runs the handler once, inside its lease (R22).
 func (j *job) attempt(ctx context.Context) ending {
 	j.run = &running{executor: j.x, binding: j.r.tool, key: operationKeyOf(j.r.intent, j.row), reference: j.row.ID,
-		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName, composite: j.r}
+		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
 	ctx, span := j.x.signals.attempt(ctx, j)
 	end := j.dispatch(ctx)
 	span.end(end)
@@ -140,6 +142,13 @@ func (j *job) dispatch(ctx context.Context) ending {
 		if err := j.x.authorize(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
 			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}
 		}
+	}
+	if j.r.tool.contract.Class == Composite {
+		steps, err := j.x.stepsFor(ctx, j)
+		if err != nil {
+			return ending{knownError: knownError{err: err, effect: effectNotSent}}
+		}
+		j.run.steps = steps
 	}
 	ctx, cancel := context.WithTimeout(j.handlerContext(ctx), budget)
 	defer cancel()
@@ -193,10 +202,16 @@ func (j *job) call(ctx context.Context, ended chan<- ending) {
 				"panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			end = ending{knownError: knownError{err: &PanicError{p}, effect: effectUnknown}, panic: true}
 		}
+		if j.run.steps != nil && end.effect == effectUnknown {
+			end = j.run.judgeComposite(end)
+		}
 		ended <- end
 	}()
 	value, err := j.r.run(ctx, Op{j.run}, j.r.in)
 	end = j.x.judge(j.r.tool, value, err)
+	if j.run.steps != nil {
+		end = j.run.judgeComposite(end)
+	}
 }
 
 // judge says what a handler's return proves, and encodes its result.

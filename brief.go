@@ -49,7 +49,7 @@ type brief struct {
 }
 
 func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
-	if e.Parent != uuid.Nil {
+	if isStep(e.Operation) {
 		return
 	}
 	name := e.Tool

@@ -16,9 +16,11 @@ const (
 	effectNotSent
 	effectRejected
 	effectInterrupted
+	// effectOpen: a composite waits for one of its steps (R13).
+	effectOpen
 )
 
-var effectNames = [...]string{"unknown", "happened", "not_sent", "rejected", "interrupted"}
+var effectNames = [...]string{"unknown", "happened", "not_sent", "rejected", "interrupted", "step_open"}
 
 func (e effect) String() string { return effectNames[e] }
 

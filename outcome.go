@@ -196,6 +196,7 @@ const (
 	reasonOccurrence      = "occurrence"
 	reasonRecursion       = "recursion"
 	reasonUnique          = "unique"
+	reasonStepOpen        = "step_open"
 	reasonApproval        = "approval_required"
 	reasonHandedBack      = "handed_back"
 )

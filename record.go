@@ -166,6 +166,8 @@ func (j *job) withoutEffect(c *store.Change, end ending) {
 	c.To, c.Granted = store.Retryable, j.approved
 	c.Told = !j.worker && j.caller.Err() == nil
 	switch {
+	case end.effect == effectOpen:
+		c.Told, c.Due = false, store.DueIn(recheck(j.row.Attempt))
 	case end.effect == effectInterrupted:
 		c.Due = store.DueIn(b.contract.StaleAfter)
 	case end.wait > 0:
@@ -208,6 +210,8 @@ func (j *job) reason(end ending) string {
 		return reasonRejected
 	case end.effect == effectInterrupted:
 		return reasonInterrupted
+	case end.effect == effectOpen:
+		return reasonStepOpen
 	case end.effect == effectNotSent:
 		return reasonNotSent
 	case end.effect == effectHappened:

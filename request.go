@@ -211,7 +211,7 @@ func (r *request) findNode(business canonical.Value) (node, error) {
 	n := node{source: store.FromIdentity}
 	switch {
 	case r.parent != nil:
-		n = stepNode(r.intent, r.parent.key, r.step)
+		n = stepNode(r.intent, r.parent.steps.key, r.step)
 	case r.call.Node != "":
 		if err := checkName("node", r.call.Node); err != nil {
 			return n, &invalidError{reason: err.Error()}

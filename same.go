@@ -213,7 +213,7 @@ func (b *binding) inWindow(row store.Operation) bool {
 // givenUp says why an operation without effect won't run any more, or "".
 func (b *binding) givenUp(row store.Operation) string {
 	switch {
-	case row.Granted:
+	case row.Granted, row.Class == Composite && row.Attempt > 0:
 		return ""
 	case row.Read.Sub(row.CreatedAt) > b.contract.StaleAfter:
 		return reasonStale

@@ -71,8 +71,8 @@ type running struct {
 	principal Principal
 	task      Task
 	keyRead   atomic.Bool
-	// composite is set while the operation is a composite: steps run under it.
-	composite *request
+	// steps is set while the operation is a composite (R13).
+	steps *steps
 }
 
 // Key returns the operation's key for the far side: at most 40 characters of
