@@ -42,24 +42,24 @@ func contract(s suite) {
 func contractRace(w *world) {
 	i := w.intent()
 	answers := make([]store.Claimed, 8)
+	asked := func(n int) store.Digest { return DigestOf([]string{"one", "two"}[n%2]) }
 	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(i, func(o *store.Operation) {
-			o.Contract = DigestOf([]string{"one", "two"}[n%2])
-		})))
+		got, err := l.Claim(w.ctx, Claim(Operation(i, func(o *store.Operation) { o.Contract = asked(n) })))
 		if err == nil {
 			answers[n] = got[0]
 		}
 		return err
 	})
 	var pinned store.Digest
-	for _, a := range answers {
+	for n, a := range answers {
 		switch {
 		case !a.Won && a.Refused != store.RefusedContract:
 			w.Errorf("a claim was refused with %d", a.Refused)
-		case a.Won && !pinned.IsZero() && a.Operation.Contract != pinned:
+		case a.Won && !pinned.IsZero() && asked(n) != pinned:
 			w.Fatal("one intent has operations of a tool under two definitions")
 		case a.Won:
-			pinned = a.Operation.Contract
+			pinned = asked(n)
+			want(w, "the contract", a.Operation.Contract, pinned)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,7 @@ type weather struct {
 	intents []store.Intent
 	slots   [3][]store.Operation // by place: exclusive operations, held tools, resources
 
+	calls   atomic.Int32
 	inside  sync.Map // place -> *atomic.Int32
 	granted sync.Map // operation -> *atomic.Int32
 }
@@ -65,6 +67,7 @@ type stormWorker struct {
 // work makes one call: claim the newest number of a slot or the one after it,
 // take over what was left, be inside for a moment, and record an outcome.
 func (s *stormWorker) work() error {
+	s.calls.Add(1)
 	place := s.IntN(len(s.slots))
 	model := s.slots[place][s.IntN(len(s.slots[place]))]
 	c := s.claimOf(model, 1)
@@ -143,6 +146,10 @@ func (s *stormWorker) effect(row store.Operation) error {
 		if s.count(&s.inside, p, 1) > 1 {
 			s.w.Errorf("two attempts at once inside the %s", p)
 		}
+	}
+	// Stay until others have made some calls, or have none left to make.
+	for n, before := 0, s.calls.Load(); n < 1000 && s.calls.Load() < before+8; n++ {
+		runtime.Gosched()
 	}
 	if s.IntN(3) == 0 {
 		_, err := s.ledger.Renew(s.w.ctx, 2*Lease, store.Held{Operation: row.ID, Owner: row.Owner})

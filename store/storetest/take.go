@@ -168,7 +168,7 @@ func takeRace(w *world) {
 	var mu sync.Mutex
 	takers := map[uuid.UUID]int{}
 	w.race(8, func(_ int, l store.Ledger) error {
-		for {
+		for range 60 {
 			entries, err := l.Take(w.ctx, store.Take{Lease: Lease, Limit: 5, Each: 5})
 			mu.Lock()
 			for _, e := range entries {
@@ -179,6 +179,7 @@ func takeRace(w *world) {
 				return err
 			}
 		}
+		return nil
 	})
 	// A taker may have stepped over what another one was about to take.
 	for _, e := range w.take() {

@@ -1,0 +1,427 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// defects returns them by name.
+func defects() map[string]defect {
+	all := map[string]defect{}
+	for _, some := range []map[string]defect{
+		intentDefects(), claimDefects(), orderDefects(), changeDefects(), workDefects(), readDefects(), lockDefects(),
+	} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func intentDefects() map[string]defect {
+	return map[string]defect{
+		"every proposal is an intent": {
+			fails: []string{"intents/R7TheSameDigestIsTheSameRowForEver", "intents/R7OneRowForSeveralCallersAtOnce"},
+			intent: func(l store.Ledger, p store.Intent) (store.Intent, error) {
+				p.Digest[0] = byte(time.Now().UnixNano())
+				p.Digest[1] = p.ID[15]
+				return l.Intent(context.Background(), p)
+			},
+		},
+		"every intent has a tenant": {
+			fails: []string{"intents/R7IntentsOfOneTenantShareItsIDAndKey"},
+			intent: func(l store.Ledger, p store.Intent) (store.Intent, error) {
+				copy(p.TenantDigest[:], p.ID[:])
+				return l.Intent(context.Background(), p)
+			},
+		},
+	}
+}
+
+func claimDefects() map[string]defect {
+	return map[string]defect{
+		"two claims win": {
+			fails: []string{"claims/R19AnotherOwnerIsShownTheRow", "races/R19OneOfSeveralClaimsAtOnceIsWon", "storm"},
+			claimed: func(_ store.Claim, a *store.Claimed) {
+				if !a.Won && len(a.Slot) > 0 {
+					a.Won, a.Operation, a.Slot = true, a.Slot[len(a.Slot)-1], nil
+				}
+			},
+		},
+		"a loser gets no row": {
+			fails:   []string{"claims/R19AnotherOwnerIsShownTheRow", "races/R19OneOfSeveralClaimsAtOnceIsWon"},
+			claimed: func(_ store.Claim, a *store.Claimed) { a.Slot = nil },
+		},
+		"a lost answer stays lost": {
+			fails: []string{"claims/R19ALostAnswerIsClaimedAgain", "races/R19ARepeatedClaimMeetsItself", "batches/R19ABatchIsClaimedAgainAsAWhole"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				for n := range claims {
+					claims[n].Look = true
+				}
+				looks, err := l.Claim(ctx, claims...)
+				for n := range claims {
+					claims[n].Look = false
+				}
+				if err == nil && slices.ContainsFunc(looks, func(a store.Claimed) bool { return len(a.Slot) > 0 }) {
+					return looks, nil
+				}
+				return l.Claim(ctx, claims...)
+			},
+		},
+		"a look writes": {
+			fails: []string{"claims/R18ALookReadsAndNeverWrites", "claims/R18ALookIsWonByNobody"},
+			claim: func(c *store.Claim) { c.Look = false },
+		},
+		"the hint decides": {
+			fails: []string{"claims/R19HintsNeverDecide"},
+			claim: func(c *store.Claim) { c.Look = c.Look || c.Likely },
+		},
+		"Known leaves out the hold": {
+			fails: []string{"claims/R19HintsNeverDecide"},
+			claim: func(c *store.Claim) {
+				if c.Known {
+					c.Hold = nil
+				}
+			},
+		},
+		"the slot upside down": {
+			fails:   []string{"claims/R10TheSlotHoldsEveryNumberLowestFirst"},
+			claimed: func(_ store.Claim, a *store.Claimed) { slices.Reverse(a.Slot) },
+		},
+		"the hold is ignored": {
+			fails: []string{"hold/R30EveryUnsettledOperationHolds", "hold/R30HoldAndClaimAreDecidedTogether", "storm", "walk"},
+			claim: func(c *store.Claim) { c.Hold = nil },
+		},
+		"told once, never held": {
+			fails: []string{"hold/R30ToldOnesHoldWhileTheyAreUnsettled"},
+			claim: func(c *store.Claim) {
+				if c.Hold != nil && len(c.Hold.Told) > 0 {
+					c.Hold = nil
+				}
+			},
+		},
+		"no batch is one batch": {
+			fails: []string{"hold/R30NoBatchIsNobodysBatch"},
+			claim: func(c *store.Claim) {
+				if c.Operation.Batch == uuid.Nil {
+					c.Operation.Batch = uuid.Max
+				}
+			},
+		},
+		"guards are ignored": {
+			fails: []string{"occurrences/R10AGuardThatMovedOnRefusesAndShowsTheSlot", "occurrences/R9AGuardOnAnOperationThatIsNotThereRefuses", "walk"},
+			claim: func(c *store.Claim) { c.After = nil },
+		},
+		"any contract will do": {
+			fails: []string{"contract/R3AnotherIdentityDefinitionIsRefused", "contract/R3OneOfTwoDefinitionsAtOnceIsPinned"},
+			claim: func(c *store.Claim) { c.Operation.Contract = store.Digest{1} },
+		},
+		"unique is forgotten": {
+			fails: []string{"unique/R14ASecondOneIsRefusedOverIntents", "unique/R14OneOfSeveralAtOnceIsAdmitted", "walk"},
+			claim: func(c *store.Claim) { c.Operation.Unique = store.Digest{} },
+		},
+		"unique in its intent only": {
+			fails: []string{"unique/R14ASecondOneIsRefusedOverIntents"},
+			claim: func(c *store.Claim) {
+				if !c.Operation.Unique.IsZero() {
+					copy(c.Operation.Unique[:], c.Operation.Intent[8:])
+				}
+			},
+		},
+		"a claim begins anywhere": {
+			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
+			claim: func(c *store.Claim) {
+				if !(store.Move{To: c.Operation.State}).Allowed() {
+					c.Operation.State = store.Retryable
+				}
+			},
+		},
+		"claims are made one by one": {
+			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				var answers []store.Claimed
+				for _, c := range claims {
+					got, err := l.Claim(ctx, c)
+					if err != nil {
+						return nil, err
+					}
+					answers = append(answers, got...)
+				}
+				return answers, nil
+			},
+		},
+		"answers in another order": {
+			fails: []string{"batches/R19AnswersComeInTheOrderOfTheClaims"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				answers, err := l.Claim(ctx, claims...)
+				slices.Reverse(answers)
+				return answers, err
+			},
+		},
+		"bytes become text": {
+			fails: []string{"payloads/R29ArgumentsComeBackByteForByte"},
+			claim: func(c *store.Claim) {
+				c.Operation.Arguments = bytes.ReplaceAll(c.Operation.Arguments, []byte{0}, nil)
+			},
+		},
+	}
+}
+
+func orderDefects() map[string]defect {
+	return map[string]defect{
+		"writes have no order": {
+			fails: []string{"writes/R31WritesOnAResourceAreNumbered", "writes/R31ARunningLowerWriteMakesTheNewOneWait",
+				"writes/R31AnAttemptStartsForTheHighestNumberOnly", "writes/R31NumbersAndStartsAreDecidedTogether", "storm", "walk"},
+			claim: func(c *store.Claim) { c.Operation.ResourceKey = store.Digest{} },
+		},
+		"a batch is sorted before its writes are numbered": {
+			fails: []string{"batches/R31WritesOfOneBatchAreNumberedInTheirOrder"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				claims = slices.Clone(claims)
+				slices.Reverse(claims)
+				answers, err := l.Claim(ctx, claims...)
+				slices.Reverse(answers)
+				return answers, err
+			},
+		},
+		"nobody is shown what it waits for": {
+			fails: []string{"writes/R31ALostAnswerShowsWhatItWaitsFor", "writes/R31ATwinIsShownWhatTheWriteWaitsFor"},
+			claimed: func(_ store.Claim, a *store.Claimed) {
+				if a.Refused == store.NotRefused {
+					a.Others = nil
+				}
+			},
+		},
+		"nobody is shown the newest write": {
+			fails:   []string{"writes/R31WhoDoesntWinIsShownTheNewestWrite"},
+			claimed: func(_ store.Claim, a *store.Claimed) { a.Newest = nil },
+		},
+	}
+}
+
+func changeDefects() map[string]defect {
+	return map[string]defect{
+		"versions are ignored": {
+			fails: []string{"moves/R20ARowThatMovedOnIsLeftAlone", "moves/R20OneOfSeveralMovesAtOnceIsMade", "cases/R41AnotherDecisionOnAnOldVersionIsStale", "walk"},
+			apply: func(ctx context.Context, l store.Ledger, c store.Change) (store.Operation, error) {
+				o, err := l.Apply(ctx, c)
+				for stale := (*store.StaleError)(nil); errors.As(err, &stale); o, err = l.Apply(ctx, c) {
+					c.Of, c.Decision = stale.Current, uuid.Nil
+				}
+				return o, err
+			},
+		},
+		"a decision is taken twice": {
+			fails:  []string{"cases/R41ADecisionIsTakenOnce", "walk"},
+			change: func(c *store.Change) { c.Decision = uuid.Nil },
+		},
+		"every move is made": {
+			fails: []string{"moves/R20TheLedgerMakesEveryMoveOfTheTableAndNoOther"},
+			change: func(c *store.Change) {
+				if !(store.Move{From: c.Of.State, To: c.To}).Allowed() {
+					c.To = c.Of.State
+				}
+			},
+		},
+		"a return changes no moment": {
+			fails:  []string{"moments/R21TheOnlyAttemptsReturnBringsTheMomentForward", "changes/R20AChangeIsWhatNextSays"},
+			change: func(c *store.Change) { c.Returned = false },
+		},
+		"doubts are forgotten": {
+			fails:  []string{"changes/R23DoubtsAreAlwaysTaken", "writes/R31ALowerWriteInDoubtMakesTheNewOneWait", "walk"},
+			change: func(c *store.Change) { c.Doubts = 0 },
+		},
+		"today's visibility is ignored": {
+			fails:  []string{"moments/R21TheLongerVisibilityHolds"},
+			change: func(c *store.Change) { c.Visibility = 0 },
+		},
+		"due before the moment": {
+			fails:  []string{"moments/R35DueAtTheMomentIsNotBeforeIt", "walk"},
+			change: func(c *store.Change) { c.Due.AtMoment = false },
+		},
+		"due for ever": {
+			fails: []string{"changes/R38DueIsAlwaysTaken"},
+			change: func(c *store.Change) {
+				if !c.Due.Set {
+					c.Due = store.DueIn(time.Hour)
+				}
+			},
+		},
+		"one resource settles several": {
+			fails:  []string{"evidence/R34AResourceSettlesOneOperationByAttribute", "evidence/R34OneOfSeveralAtOnceIsSettled"},
+			change: func(c *store.Change) { c.ByAttribute = false },
+		},
+		"results are cut": {
+			fails: []string{"payloads/R47ResultsComeBackByteForByte"},
+			change: func(c *store.Change) {
+				if len(c.Result) > 1<<16 {
+					c.Result = c.Result[:1<<16]
+				}
+			},
+		},
+		"bodies are rewritten": {
+			fails:  []string{"payloads/R57BodiesOfEventsComeBackByteForByte", "events/R57EveryMoveIsAnEventOfTheChain"},
+			change: func(c *store.Change) { c.Body = bytes.TrimSpace(bytes.ToValidUTF8(c.Body, nil)) },
+		},
+		"a row isn't dated": {
+			fails:   []string{"moments/R22EveryAnswerSaysWhenItWasRead"},
+			changed: func(o *store.Operation) { o.Read = time.Time{} },
+		},
+	}
+}
+
+func workDefects() map[string]defect {
+	return map[string]defect{
+		"no lease is ever lost": {
+			fails: []string{"renew/R22WhatIsLostComesBackAndIsLeftAlone", "renew/R22ALeaseThatEndedIsLost", "walk"},
+			renew: func(ctx context.Context, l store.Ledger, lease time.Duration, held []store.Held) ([]store.Held, error) {
+				_, err := l.Renew(ctx, lease, held...)
+				return nil, err
+			},
+		},
+		"a renewal is forgotten": {
+			fails: []string{"renew/R22ALeaseIsExtendedWithItsMoment", "renew/R22RenewedLeasesAreNotDue"},
+			renew: func(context.Context, store.Ledger, time.Duration, []store.Held) ([]store.Held, error) {
+				return nil, nil
+			},
+		},
+		"work is handed out twice": {
+			fails: []string{"take/R36ATakenRowIsAnothersUntilTheTakersLeaseEnds", "take/R36OneTakerForEachRow"},
+			take:  func(t *store.Take) { t.Lease = 0 },
+		},
+		"the cursor is ignored": {
+			fails: []string{"take/R36ALongListStarvesNobody", "walk"},
+			take:  func(t *store.Take) { t.After = store.Pair{} },
+		},
+		"a tool may fill the list": {
+			fails: []string{"take/R36ThereIsABoundPerToolAndTenant", "walk"},
+			take:  func(t *store.Take) { t.Each = 0 },
+		},
+		"tools at their limit are taken": {
+			fails: []string{"take/R36ToolsAtTheirLimitAreLeftOut"},
+			take:  func(t *store.Take) { t.Except = nil },
+		},
+		"anything instead of the one operation": {
+			fails: []string{"take/R36OneOperationIsTakenIfItIsDue"},
+			take:  func(t *store.Take) { t.Operation = uuid.Nil },
+		},
+		"taking moves the version": {
+			fails: []string{"take/R22TakingChangesDueAtAndNothingElse"},
+			taken: func(e *store.Entry) { e.Version++ },
+		},
+		"what isn't due is taken": {
+			fails: []string{"take/R36OnlyDueRowsAreTaken"},
+			takes: func(ctx context.Context, l store.Ledger, t store.Take) ([]store.Entry, error) {
+				return l.List(ctx, store.Filter{States: []store.State{store.Running}})
+			},
+		},
+	}
+}
+
+func readDefects() map[string]defect {
+	return map[string]defect{
+		"references cross tenants": {
+			fails: []string{"tenancy/R46AnotherTenantsOperationIsNotFound"},
+			get: func(ctx context.Context, l store.Ledger, _ string, id uuid.UUID) (store.Entry, error) {
+				entries, err := l.List(ctx, store.Filter{Limit: 10000})
+				for _, e := range entries {
+					if e.ID == id {
+						return e, nil
+					}
+				}
+				return store.Entry{}, errors.Join(err, store.ErrNotFound)
+			},
+		},
+		"the list crosses tenants": {
+			fails: []string{"tenancy/R6TheSameTaskOfAnotherTenantIsAnotherIntent", "list/R39EveryFieldOfAFilterSelects"},
+			list:  func(f *store.Filter) { f.Tenant = "" },
+		},
+		"the list begins anew": {
+			fails: []string{"list/R39TheListContinuesInTheOrderOfClaims"},
+			list:  func(f *store.Filter) { f.After = uuid.Nil },
+		},
+		"the list has no order": {
+			fails:  []string{"list/R39TheListContinuesInTheOrderOfClaims"},
+			listed: func(entries []store.Entry) { slices.Reverse(entries) },
+		},
+		"the list never ends": {
+			fails: []string{"list/R39WithoutALimitTheListEndsAfterAThousand"},
+			list: func(f *store.Filter) {
+				if f.Limit == 0 {
+					f.Limit = 1 << 20
+				}
+			},
+		},
+		"an event is forgotten": {
+			fails: []string{"events/R57EveryMoveIsAnEventOfTheChain", "moves/R20TheLedgerMakesEveryMoveOfTheTableAndNoOther"},
+			journal: func(events []store.Event) []store.Event {
+				return slices.DeleteFunc(events, func(e store.Event) bool { return e.Seq == 2 })
+			},
+		},
+		"an event is rewritten": {
+			fails: []string{"events/R57EveryMoveIsAnEventOfTheChain"},
+			journal: func(events []store.Event) []store.Event {
+				for n := range events {
+					events[n].Actor = "nobody"
+				}
+				return events
+			},
+		},
+		"what was asked for is written though nobody waits": {
+			fails:    []string{"errors/R26ACallWithAnEndedContextWritesNothing"},
+			detached: true,
+		},
+	}
+}
+
+// lockDefects decide first and write later, without a lock.
+func lockDefects() map[string]defect {
+	return map[string]defect{
+		"hold and claim apart": {
+			fails:  []string{"hold/R30HoldAndClaimAreDecidedTogether"},
+			claims: apart(func(c *store.Claim) { c.Hold = nil }),
+		},
+		"unique and claim apart": {
+			fails:  []string{"unique/R14OneOfSeveralAtOnceIsAdmitted"},
+			claims: apart(func(c *store.Claim) { c.Operation.Unique = store.Digest{} }),
+		},
+	}
+}
+
+// apart looks whether the claim would be refused, using the ledger itself on a
+// claim that can't stand, lets others do the same, and then claims unchecked.
+func apart(unchecked func(*store.Claim)) func(context.Context, store.Ledger, []store.Claim) ([]store.Claimed, error) {
+	var checked atomic.Int32
+	return func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+		claims = slices.Clone(claims)
+		entries, err := l.List(ctx, store.Filter{Limit: 10000})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range claims {
+			for _, e := range entries {
+				held := c.Hold != nil && e.Intent == c.Operation.Intent && e.Tool == c.Operation.Tool && e.Holds(c)
+				taken := !c.Operation.Unique.IsZero() && e.Unique == c.Operation.Unique
+				if held || taken {
+					return l.Claim(ctx, claims...)
+				}
+			}
+		}
+		before := checked.Add(1)
+		for n := 0; n < 10_000 && checked.Load() == before; n++ {
+			runtime.Gosched()
+		}
+		for n := range claims {
+			unchecked(&claims[n])
+		}
+		return l.Claim(ctx, claims...)
+	}
+}
