@@ -2,7 +2,7 @@ package settle
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 )
 
@@ -74,11 +74,18 @@ func (a *Attempt) End(result any, err error) Outcome { return a.end(result, err)
 func (x *Executor) Begin(ctx context.Context, call Call) (*Attempt, Outcome, error) {
 	begun := make(chan *Attempt, 1)
 	answered := make(chan struct{})
+	var entered sync.Once
 	var outs []Outcome
 	var err error
 	go func() {
 		defer close(answered)
 		outs, err = x.execute(ctx, []Call{call}, func(ctx context.Context, op Op, _ any) (any, error) {
+			first := false
+			entered.Do(func() { first = true })
+			if !first {
+				// A second attempt has no stream to feed: the caller has the first one's.
+				return nil, NotSent(errBegunOnce)
+			}
 			return waitForEnd(ctx, op, begun, answered, func() Outcome { return outs[0] })
 		})
 	}()
@@ -98,6 +105,8 @@ func (x *Executor) Begin(ctx context.Context, call Call) (*Attempt, Outcome, err
 	return nil, outs[0], nil
 }
 
+var errBegunOnce = errors.New("settle: a begun attempt can't be made again")
+
 // waitForEnd is the handler of a begun attempt: it runs until [Attempt.End].
 func waitForEnd(ctx context.Context, op Op, begun chan<- *Attempt, answered <-chan struct{}, outcome func() Outcome) (any, error) {
 	type result struct {
@@ -112,12 +121,7 @@ func waitForEnd(ctx context.Context, op Op, begun chan<- *Attempt, answered <-ch
 		<-answered
 		return outcome()
 	}
-	select {
-	case begun <- attempt:
-	default:
-		// A second attempt has no stream to feed: the caller has the first one's.
-		return nil, NotSent(fmt.Errorf("settle: a begun attempt can't be made again"))
-	}
+	begun <- attempt
 	select {
 	case r := <-ended:
 		return r.value, r.err

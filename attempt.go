@@ -129,13 +129,13 @@ func (j *job) attempt(ctx context.Context) ending {
 }
 
 func (j *job) dispatch(ctx context.Context) ending {
-	lease := j.r.tool.contract.lease()
-	budget := min(j.r.tool.contract.Timeout, lease-recordMargin)
-	stop := func() {}
-	if j.r.tool.contract.Timeout > lease-recordMargin {
-		budget = j.r.tool.contract.Timeout
+	lease, budget := j.r.tool.contract.lease(), j.r.tool.contract.Timeout
+	left := lease - recordMargin - elapsed(j.asked)
+	renewed := budget > lease-recordMargin
+	if !renewed {
+		budget = min(budget, left)
 	}
-	if elapsed(j.asked) > lease-recordMargin/2 {
+	if left <= 0 {
 		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}
 	}
 	if j.row.Attempt > 1 || j.worker {
@@ -152,10 +152,9 @@ func (j *job) dispatch(ctx context.Context) ending {
 	}
 	ctx, cancel := context.WithTimeout(j.handlerContext(ctx), budget)
 	defer cancel()
-	if budget > lease-recordMargin {
-		stop = j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, lease, cancel)
+	if renewed {
+		defer j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, j.asked, cancel)()
 	}
-	defer stop()
 
 	ended := make(chan ending, 1)
 	go j.call(ctx, ended)

@@ -35,7 +35,9 @@ type flow struct {
 	pause        time.Duration
 	investigated bool
 	duplicates   int
-	heldOthers   map[uuid.UUID]bool
+	// told are completed operations that don't hold this call any more, since
+	// this process has told of them (R30).
+	told []uuid.UUID
 }
 
 // prepare does all that comes before the ledger is asked for this operation:
@@ -98,7 +100,7 @@ func (f *flow) go1(ctx context.Context) Outcome {
 			claim = next
 		}
 	}
-	for {
+	for range maxRounds {
 		claimed, err := f.claim(ctx, *claim)
 		if err != nil {
 			return f.unavailable(err)
@@ -109,7 +111,12 @@ func (f *flow) go1(ctx context.Context) Outcome {
 		}
 		claim = next
 	}
+	return f.unavailable(errBusyRow)
 }
+
+// maxRounds bounds how often a call goes back to the ledger: far beyond what
+// waiting takes, so that a mistake ends in a refusal and not in a loop.
+const maxRounds = 10_000
 
 // firstClaim asks for number 1, or only looks where something has to be known
 // before: a meant repeat, a replacement, arguments that only a record can save.
@@ -150,7 +157,7 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		claim.Operation.State, claim.Operation.Reason, claim.Wait = store.AwaitingApproval, reasonApproval, c.ApprovalTTL
 	}
 	if f.node.source == store.FromWhole {
-		claim.Hold = &store.Hold{}
+		claim.Hold = &store.Hold{Told: f.told}
 	}
 	claim.Likely = f.x.seen.has(f.slot)
 	known, ok := f.x.known.get(knownTool{f.intent.ID, f.tool.identity})
@@ -213,11 +220,12 @@ func (f *flow) decide(ctx context.Context, c store.Claimed) (Outcome, *store.Cla
 	f.x.seen.set(f.slot, struct{}{})
 	if c.Won {
 		f.x.known.set(knownTool{f.intent.ID, f.tool.identity}, f.definition)
+		f.x.signals.opened(c.Operation)
 		return f.won(ctx, c)
 	}
 	switch c.Refused {
 	case store.RefusedContract:
-		if len(c.Slot) == 0 {
+		if _, recorded := f.own(c.Slot); !recorded || f.nextNumber(c.Slot) {
 			return f.x.signals.counted(f.bare(StatusHeld, reasonContractChanged)), nil
 		}
 	case store.RefusedHold:

@@ -132,36 +132,32 @@ func (f *flow) taken(ctx context.Context, others []store.Entry) Outcome {
 // waiting (R30): it waits for what runs, closes what had no effect and was told,
 // and tells once of what was done before this process began.
 func (f *flow) held(ctx context.Context, others []store.Entry) (Outcome, *store.Claim) {
-	claim := f.newClaim(1)
 	var holding []store.Operation
 	told := true
 	for _, e := range others {
 		switch {
 		case e.State == store.Running && !e.Expired():
 			if f.await(ctx, e.ID) {
-				return Outcome{}, f.reclaim(ctx)
+				return Outcome{}, f.newClaim(1)
 			}
 		case e.State == store.Retryable && e.Told:
 			_, err := f.x.apply(ctx, store.Change{Of: e.Operation, To: store.Failed, Kind: "replaced", Actor: "caller", Reason: reasonReplaced})
 			if err != nil {
 				return f.again(err)
 			}
-			return Outcome{}, f.reclaim(ctx)
+			return Outcome{}, f.newClaim(1)
 		case e.State.Settled() && f.x.told.has(e.ID):
-			claim.Hold.Told = append(claim.Hold.Told, e.ID)
+			f.told = append(f.told, e.ID)
 			continue
 		}
 		told = false
 		holding = append(holding, e.Operation)
 	}
 	if told {
-		return Outcome{}, claim
+		return Outcome{}, f.newClaim(1)
 	}
 	return f.tellHolding(ctx, holding), nil
 }
-
-// reclaim is the first claim again, after what held it has moved.
-func (f *flow) reclaim(context.Context) *store.Claim { return f.newClaim(1) }
 
 func (f *flow) tellHolding(ctx context.Context, holding []store.Operation) Outcome {
 	out := f.bare(StatusHeld, reasonUntold)

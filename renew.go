@@ -17,7 +17,6 @@ type renewer struct {
 }
 
 type holding struct {
-	lease time.Duration
 	// until is when the lease ends by this process's clock.
 	until  time.Time
 	cancel context.CancelFunc
@@ -25,14 +24,14 @@ type holding struct {
 
 // hold keeps an attempt's lease alive until the returned stop is called. A lease
 // that is lost, or can't be renewed before its end, cancels the handler.
-func (r *renewer) hold(h store.Held, lease time.Duration, cancel context.CancelFunc) (stop func()) {
+func (r *renewer) hold(h store.Held, asked time.Time, cancel context.CancelFunc) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held == nil {
 		r.held = map[store.Held]holding{}
 	}
 	first := len(r.held) == 0
-	r.held[h] = holding{lease, time.Now().Add(lease), cancel}
+	r.held[h] = holding{asked.Add(maxLease), cancel}
 	if first {
 		r.executor.work.Add(1)
 		go r.loop()
@@ -89,7 +88,7 @@ func (r *renewer) renew() bool {
 	}
 	for _, h := range all {
 		if held, ok := r.held[h]; ok {
-			held.until = asked.Add(held.lease)
+			held.until = asked.Add(maxLease)
 			r.held[h] = held
 		}
 	}

@@ -217,6 +217,9 @@ func (b *binding) givenUp(row store.Operation) string {
 		return ""
 	case row.Read.Sub(row.CreatedAt) > b.contract.StaleAfter:
 		return reasonStale
+	case row.Class == Keyed && b.contract.Class == Keyed && !b.inWindow(row):
+		// The far side may have forgotten the key: what runs next gets its own.
+		return reasonStale
 	case b.contract.Attempts > 0 && row.Attempt >= b.contract.Attempts && row.Attempt > 0:
 		return reasonExhausted
 	}

@@ -260,6 +260,13 @@ func (s *signals) expired(row store.Operation) {
 	s.leases.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(row.Tool)))
 }
 
+// opened counts an operation that this process recorded.
+func (s *signals) opened(row store.Operation) {
+	if !row.State.Settled() {
+		s.open.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(row.Tool), attribute.String("settle.state", row.State.String())))
+	}
+}
+
 // moved keeps the count of open operations by state.
 func (s *signals) moved(c store.Change, row store.Operation) {
 	if c.Of.State == row.State {
