@@ -277,4 +277,3 @@ func comparePairs(a, b, cursor store.Pair) int {
 	}
 	return cmp.Or(behind(a)-behind(b), plain(a, b))
 }
-

@@ -1,8 +1,11 @@
 package memory_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/settle-go/settle/store"
 	"github.com/settle-go/settle/store/memory"
 	"github.com/settle-go/settle/store/storetest"
 )
@@ -15,4 +18,60 @@ func TestConformance(t *testing.T) {
 			Age:    clock.Age,
 		}
 	})
+}
+
+func TestR26AMemoryLedgerSaysThatItSurvivesNothing(t *testing.T) {
+	t.Parallel()
+	l := memory.New()
+	if info := l.Info(); info.Name != "memory" || info.Durable {
+		t.Errorf("the ledger says that it is %+v", info)
+	}
+	findings, err := l.Check(t.Context())
+	if err != nil || len(findings) != 1 {
+		t.Errorf("got %d findings and the error %v", len(findings), err)
+	}
+}
+
+func TestR22TheClockNeverRunsBackwards(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	l := memory.New(memory.WithClock(clock.Now))
+	i, err := l.Intent(t.Context(), storetest.NewIntent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := func() store.Operation {
+		answers, err := l.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers[0].Operation
+	}
+	before := claim()
+	clock.Age(t, -24*time.Hour)
+	if after := claim(); after.CreatedAt.Before(before.CreatedAt) {
+		t.Errorf("the ledger's clock ran backwards by %v", before.CreatedAt.Sub(after.CreatedAt))
+	}
+}
+
+func TestR26AClosedLedgerSaysSo(t *testing.T) {
+	t.Parallel()
+	l := memory.New()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Intent(t.Context(), storetest.NewIntent())
+	if !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got the error %v, want ErrClosed", err)
+	}
+}
+
+func TestTheZeroOptionsUseTheMachinesClock(t *testing.T) {
+	t.Parallel()
+	l := memory.New()
+	early := time.Now().Add(-time.Second)
+	i, err := l.Intent(t.Context(), storetest.NewIntent())
+	if err != nil || i.CreatedAt.Before(early) || i.CreatedAt.After(time.Now()) {
+		t.Errorf("created at %v with the error %v", i.CreatedAt, err)
+	}
 }
