@@ -165,7 +165,7 @@ func (b *binding) bindSchema(in reflect.Type, given json.RawMessage) (err error)
 	case raw:
 		b.schema, err = schema.Parse(given)
 	case len(given) > 0:
-		return errors.New("Schema is for raw tools; the schema of a typed tool comes from its Go type")
+		return errors.New("the field Schema is for raw tools; the schema of a typed tool comes from its Go type")
 	default:
 		b.schema, err = schema.Of(in)
 	}
@@ -246,7 +246,7 @@ func (b *binding) checkNormalizers() error {
 	var problems []error
 	for path, n := range b.contract.Normalize {
 		if !slices.Contains(b.identityPaths, path) || strings.ContainsAny(path, "./") {
-			problems = append(problems, fmt.Errorf("Normalize names %q: a normaliser belongs to a top-level identity field (R16)", path))
+			problems = append(problems, fmt.Errorf("the field Normalize names %q: a normaliser belongs to a top-level identity field (R16)", path))
 		}
 		if n.Name == "" || n.Func == nil {
 			problems = append(problems, fmt.Errorf("the normaliser of %q needs a Name and a Func (R3, R16)", path))
@@ -268,7 +268,7 @@ func (b *binding) checkOverlap() error {
 func (b *binding) bindResult(out reflect.Type) error {
 	if path := b.contract.Resource; path != "" {
 		if _, err := canonical.ParsePath(path); err != nil {
-			return fmt.Errorf("Resource %q: %w", path, err)
+			return fmt.Errorf("the path %q of Resource: %w", path, err)
 		}
 		b.resource = func(_ any, encoded []byte) string {
 			v, err := canonical.Parse(encoded, canonical.Limits{Bytes: len(encoded) + 1})

@@ -45,10 +45,3 @@ func (b *bounded[K, V]) put(k K, v V) {
 	}
 	b.young[k] = v
 }
-
-func (b *bounded[K, V]) drop(k K) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.young, k)
-	delete(b.old, k)
-}

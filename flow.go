@@ -24,6 +24,8 @@ type flow struct {
 	denied bool
 
 	owner uuid.UUID
+	// trace is the caller's span, until the attempt has one of its own.
+	trace []byte
 	// asked is when the claim was sent: a lease is never longer than the time
 	// since then allows (R22).
 	asked time.Time
@@ -46,6 +48,7 @@ func (f *flow) prepare(ctx context.Context) {
 	if f.owner != uuid.Nil || f.early != nil {
 		return
 	}
+	f.trace = spanContext(ctx)
 	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
 	intent, err := f.x.intentOf(ctx, f.principal, f.taskName)
 	if err != nil {
@@ -140,7 +143,7 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		Tool: f.tool.identity, Class: c.Class, Contract: f.definition, Source: f.node.source, Node: f.node.digest,
 		Occurrence: f.occurrence, State: store.Running, Owner: f.owner, Run: f.x.run, Batch: f.batch,
 		Visibility: c.VisibilityDelay, Escalate: f.tool.escalation(),
-		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID,
+		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID, Trace: f.trace,
 		Unique: f.unique, ResourceKey: f.resource,
 	}
 	if f.parent != nil {
