@@ -8,6 +8,9 @@ import (
 // ErrNotFound says that the ledger has no such row for this tenant.
 var ErrNotFound = errors.New("store: no such operation for this tenant")
 
+// ErrUnsettled says that an intent can't be closed while it has unsettled operations.
+var ErrUnsettled = errors.New("store: the intent has unsettled operations: settle them before closing it")
+
 // ErrClosed says that the ledger was closed.
 var ErrClosed = errors.New("store: the ledger is closed")
 
@@ -84,5 +87,5 @@ func Unwritten(err error) bool {
 	var taken *ResourceTakenError
 	var move *MoveError
 	return errors.As(err, &unwritten) || errors.As(err, &stale) || errors.As(err, &blocked) ||
-		errors.As(err, &taken) || errors.As(err, &move) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed)
+		errors.As(err, &taken) || errors.As(err, &move) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnsettled) || errors.Is(err, ErrClosed)
 }

@@ -62,6 +62,29 @@ type Ledger interface {
 	// reveals (R57).
 	Audit(ctx context.Context, entries ...Audit) error
 
+	// Audits returns the plain rows on an operation, oldest first.
+	Audits(ctx context.Context, operation uuid.UUID) ([]Audit, error)
+
+	// Cases returns cases in the order of their opening, then id.
+	Cases(ctx context.Context, f CaseFilter) ([]CaseEntry, error)
+
+	// Purge looks at one page of operations in the order of their ids and takes
+	// the payload from those that are settled longer than their Retention and
+	// hang on nothing open: no unsettled parent, child or compensation, no open
+	// incident (R51). What stays is a tombstone: FlagPurged, without arguments,
+	// result, fingerprint, field digests, call id and trace.
+	Purge(ctx context.Context, p Purge) (Purged, error)
+
+	// CloseIntent closes an intent for good: its names go, its digest stays, its
+	// operations are deleted with their journals (R52). [ErrUnsettled] where one
+	// of them is unsettled; closing again is no change.
+	CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error
+
+	// Declare keeps what people need to know of tools, the latest word on each;
+	// Declared returns it for one tool, or a zero record.
+	Declare(ctx context.Context, tools ...ToolRecord) error
+	Declared(ctx context.Context, tool string) (ToolRecord, error)
+
 	// Check reports settings that break what the protocol promises.
 	Check(ctx context.Context) ([]Finding, error)
 
@@ -239,8 +262,20 @@ type Change struct {
 	ByAttribute   bool
 	Result        []byte
 	ResultVersion int
-	Flags         uint8
+	// Flags are added to the row's, whatever the move.
+	Flags uint8
 
+	// Trace is the span of the attempt that ended; it is kept for the links of
+	// replays.
+	Trace []byte
+
+	// Take, where it is not nil, sets who of the operators has the operation's
+	// case; "" releases it. It sets Taken in the row and Holder in the case.
+	Take *string
+	// Proposal, where it is not nil, is kept with the open case (R41).
+	Proposal *[]byte
+	// Resolve closes the open incidents of the operation.
+	Resolve bool
 	// Incident opens a case on an operation that stays settled. Cases of the
 	// states Manual and AwaitingApproval are opened and closed with the move,
 	// with Reason as theirs.
@@ -281,9 +316,64 @@ type Filter struct {
 	Parent uuid.UUID
 	States []State
 	Tool   string
+	// Node selects operations with the same identity, over all intents of the tenant.
+	Node Digest
 	// After continues behind an id; Limit bounds the answer (0: 1,000).
 	After uuid.UUID
 	Limit int
+}
+
+// CaseFilter selects cases. Empty fields select everything but closed cases.
+type CaseFilter struct {
+	// Tenant is the tenant's name.
+	Tenant    string
+	Operation uuid.UUID
+	States    []State
+	Tool      string
+	Reason    string
+	// Holder selects the cases that somebody has taken, Free those that nobody has.
+	Holder string
+	Free   bool
+	// OlderThan selects cases that have been open for at least so long.
+	OlderThan time.Duration
+	// Closed selects closed cases as well.
+	Closed bool
+	// After continues behind a case; Limit bounds the answer (0: 100).
+	After CaseCursor
+	Limit int
+}
+
+// CaseCursor is a place in the order of cases.
+type CaseCursor struct {
+	OpenedAt time.Time
+	ID       uuid.UUID
+}
+
+// Purge asks for one page of a purge.
+type Purge struct {
+	// After continues behind an operation; Limit bounds the page (0: 1,000).
+	After uuid.UUID
+	Limit int
+	// Subject, with Tenant (both by name), erases the payloads of a principal
+	// whatever their age and state, instead of those past their retention (R52).
+	Tenant, Subject string
+}
+
+// Purged says what a page of a purge did.
+type Purged struct {
+	// Seen is how many operations the page had, Removed how many lost their payload.
+	Seen, Removed int
+	// Next continues the purge; zero at the end.
+	Next uuid.UUID
+}
+
+// Watcher is what a ledger can offer beside [Ledger]: word of an operation that
+// was settled by a person, sooner than by reading the row again. It promises
+// nothing; who waits reads the row all the same.
+type Watcher interface {
+	// Watch calls woken, at most until stop is called, when the operation may
+	// have been settled.
+	Watch(operation uuid.UUID, woken func()) (stop func())
 }
 
 // Audit is a row on something that changed nothing (R57).

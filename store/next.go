@@ -92,7 +92,16 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	o.setInstants(from, now)
 	if c.To == Completed && from != Completed {
 		o.Resource, o.ResourceDigest, o.ByAttribute = c.Resource, c.ResourceDigest, c.ByAttribute
-		o.Result, o.ResultVersion, o.Flags = c.Result, c.ResultVersion, o.Flags|c.Flags
+		o.Result, o.ResultVersion = c.Result, c.ResultVersion
+	}
+	o.Flags |= c.Flags
+	if c.Trace != nil {
+		o.Trace = c.Trace
+	}
+	if c.Take != nil {
+		o.Taken = *c.Take
+	} else if from.NeedsCase() && o.State != from {
+		o.Taken = ""
 	}
 	return o, e
 }

@@ -46,6 +46,8 @@ const (
 	FromIdentity Source = "identity"
 	FromWhole    Source = "whole"
 	FromStep     Source = "step"
+	// FromOriginal: a compensation, keyed from the operation that it undoes (R49).
+	FromOriginal Source = "original"
 )
 
 // Operation is one side effect: the ledger's central record. The executor
@@ -135,6 +137,10 @@ type Operation struct {
 	// Flags tell what the result is not: FlagOversize, FlagUnencodable.
 	Flags uint8
 
+	// Retention is the contract's, as recorded: how long after settlement the
+	// payload is kept (R51). Zero keeps it.
+	Retention time.Duration
+
 	// Unique holds R14's digest of tool and identity in the tenant, or zero.
 	Unique Digest
 	// ResourceKey and ResourceSeq order the idempotent writes on a resource (R31).
@@ -148,6 +154,9 @@ const (
 	FlagOversize uint8 = 1 << iota
 	// FlagUnencodable: the effect happened, its result could not be encoded.
 	FlagUnencodable
+	// FlagAttached: an attempt's success came in while a person had the case; it
+	// lies with the events, and "did not happen" is refused (R25, R40).
+	FlagAttached
 	// FlagPurged: arguments, result and names are gone; the row is a tombstone (R51).
 	FlagPurged
 )
@@ -190,4 +199,22 @@ type Case struct {
 	Holder   string
 	HeldAt   time.Time
 	Proposal []byte
+}
+
+// CaseEntry is a case with its operation.
+type CaseEntry struct {
+	Case  Case
+	Entry Entry
+}
+
+// ToolRecord is what the ledger knows of a tool for people who work without its
+// code: the command line, the console.
+type ToolRecord struct {
+	Tool string
+	// Deciders is how many persons a decision takes (R41).
+	Deciders int
+	// Guidance is the author's advice; ResultSchema the JSON Schema of a result
+	// that a person gives, or nil (R40).
+	Guidance     string
+	ResultSchema []byte
 }

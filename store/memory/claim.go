@@ -102,7 +102,8 @@ func (l *Ledger) refuses(c store.Claim, now time.Time) (store.Refusal, []store.E
 func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 	var waits bool
 	if key := c.Operation.ResourceKey; !key.IsZero() {
-		c.Operation.ResourceSeq = int64(len(l.resources[key])) + 1
+		l.sequence[key]++
+		c.Operation.ResourceSeq = l.sequence[key]
 		waits = c.Operation.State == store.Running && l.blocked(&c.Operation, now) != nil
 	}
 	if waits {
@@ -123,7 +124,7 @@ func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 	if !row.ResourceKey.IsZero() {
 		l.resources[row.ResourceKey] = append(l.resources[row.ResourceKey], row.ID)
 	}
-	l.fileCases(store.Operation{}, row, "", now)
+	l.fileCases(store.Operation{}, row, store.Change{}, now)
 	return store.Claimed{Won: true, Operation: l.read(&row, now), Others: l.lower(&row, now)}
 }
 

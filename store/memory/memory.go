@@ -36,6 +36,8 @@ type Ledger struct {
 	events    map[uuid.UUID][]store.Event
 	cases     map[uuid.UUID][]store.Case
 	audit     []store.Audit
+	declared  map[string]store.ToolRecord
+	sequence  map[store.Digest]int64
 }
 
 type contractKey struct {
@@ -69,6 +71,8 @@ func New(options ...Option) *Ledger {
 		resources: map[store.Digest][]uuid.UUID{},
 		events:    map[uuid.UUID][]store.Event{},
 		cases:     map[uuid.UUID][]store.Case{},
+		declared:  map[string]store.ToolRecord{},
+		sequence:  map[store.Digest]int64{},
 	}
 	for _, o := range options {
 		o(l)
@@ -152,7 +156,7 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 		return store.Operation{}, &store.ResourceTakenError{}
 	}
 	next, event := store.Next(*row, c, now)
-	l.fileCases(*row, next, c.Incident, now)
+	l.fileCases(*row, next, c, now)
 	*row = ownRow(next)
 	l.events[row.ID] = append(l.events[row.ID], ownEvent(event))
 	return l.read(row, now), nil
@@ -184,13 +188,21 @@ func (l *Ledger) uniqueTaken(row *store.Operation) bool {
 }
 
 // fileCases opens and closes the case that a state needs, and opens an incident (R39).
-func (l *Ledger) fileCases(before, after store.Operation, incident string, now time.Time) {
+func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now time.Time) {
 	list := l.cases[after.ID]
-	if before.State.NeedsCase() && before.State != after.State {
-		for i := range list {
-			if list[i].ClosedAt.IsZero() && !list[i].Incident {
-				list[i].ClosedAt = now
-			}
+	left := before.State.NeedsCase() && before.State != after.State
+	for i := range list {
+		if !list[i].ClosedAt.IsZero() {
+			continue
+		}
+		if left && !list[i].Incident || c.Resolve && list[i].Incident {
+			list[i].ClosedAt = now
+		}
+		if c.Take != nil {
+			list[i].Holder, list[i].HeldAt = *c.Take, now
+		}
+		if c.Proposal != nil {
+			list[i].Proposal = slices.Clone(*c.Proposal)
 		}
 	}
 	open := func(reason string, incident bool) {
@@ -200,8 +212,8 @@ func (l *Ledger) fileCases(before, after store.Operation, incident string, now t
 	if after.State.NeedsCase() && before.State != after.State {
 		open(after.Reason, false)
 	}
-	if incident != "" {
-		open(incident, true)
+	if c.Incident != "" {
+		open(c.Incident, true)
 	}
 	l.cases[after.ID] = list
 }

@@ -51,6 +51,7 @@ func (l *Ledger) matches(row *store.Operation, f store.Filter) bool {
 		(f.Parent == uuid.Nil || row.Parent == f.Parent) &&
 		(len(f.States) == 0 || slices.Contains(f.States, row.State)) &&
 		(f.Tool == "" || row.Tool == f.Tool) &&
+		(f.Node.IsZero() || row.Node == f.Node) &&
 		bytes.Compare(row.ID[:], f.After[:]) > 0
 }
 
