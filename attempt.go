@@ -58,7 +58,7 @@ type ending struct {
 // outcome, or for the caller to go.
 func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
 	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx,
-		began: time.Now(), approved: f.tool.contract.Approval, duplicates: f.duplicates, done: make(chan struct{})}
+		began: time.Now(), approved: f.granted, duplicates: f.duplicates, done: make(chan struct{})}
 	f.x.begin(j)
 	select {
 	case <-j.done:

@@ -29,6 +29,8 @@ type binding struct {
 	// parameter where the tool is Repeatable (R9).
 	offered   json.RawMessage
 	steps     []*binding
+	// undo is the tool's compensation, or nil.
+	undo *binding
 	hasDo     bool
 	hasLookup bool
 	// digest is that of the identity definition (R3).
@@ -44,6 +46,8 @@ type binding struct {
 	upgrade func(version int, result json.RawMessage) (any, error)
 	// resource finds the effect's id in an encoded result.
 	resource func(out any, encoded []byte) string
+	// resultSchema is the JSON Schema of a result, or nil where its type has none.
+	resultSchema json.RawMessage
 	// parseResult checks a result that a person gives (R40).
 	parseResult func(result []byte) error
 }
@@ -92,6 +96,11 @@ func (t Tool[In, Out]) bind(redelivery time.Duration) (*binding, error) {
 	note(b.bindResult(reflect.TypeFor[Out]()))
 	note(b.contract.check(b.hasLookup, len(b.identityPaths) > 0, redelivery))
 	note(b.bindSteps(t.Steps, redelivery))
+	if t.Compensation != nil {
+		undo, err := t.Compensation.bind(b.identity, redelivery)
+		note(err)
+		b.undo = undo
+	}
 	if len(problems) > 0 {
 		return nil, &ToolError{t.Name, errors.Join(problems...)}
 	}
@@ -280,6 +289,9 @@ func (b *binding) bindResult(out reflect.Type) error {
 		}
 		return nil
 	}
+	if s, err := schema.Of(out); err == nil {
+		b.resultSchema = s.Accepted
+	}
 	results, err := schema.Results(out)
 	if err != nil {
 		return err
@@ -323,7 +335,7 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 	d := deriver{sha256.New()}
 	d.text("settle identity definition")
 	d.text(string(source))
-	if source == store.FromHost || source == store.FromStep {
+	if source == store.FromHost || source == store.FromStep || source == store.FromOriginal {
 		return d.digest()
 	}
 	for _, path := range b.identityPaths {

@@ -56,6 +56,7 @@ const (
 	principalKey contextKey = iota
 	taskKey
 	operationKey
+	operatorKey
 )
 
 // WithPrincipal returns a context that acts for p.

@@ -18,9 +18,11 @@ const (
 	effectInterrupted
 	// effectOpen: a composite waits for one of its steps (R13).
 	effectOpen
+	// effectCase: nothing was sent, and a person has to decide (R50).
+	effectCase
 )
 
-var effectNames = [...]string{"unknown", "happened", "not_sent", "rejected", "interrupted", "step_open"}
+var effectNames = [...]string{"unknown", "happened", "not_sent", "rejected", "interrupted", "step_open", "case"}
 
 func (e effect) String() string { return effectNames[e] }
 

@@ -65,6 +65,7 @@ type settings struct {
 	concurrency int
 	log         *slog.Logger
 	telemetry   telemetryOptions
+	policy      func(context.Context, OperatorAction) error
 }
 
 // Option configures [New].
@@ -191,7 +192,7 @@ func (x *Executor) add(b *binding, own bool) error {
 	for _, name := range append([]string{b.name}, b.formerly...) {
 		x.tools[name] = b
 	}
-	x.byKey[b.identity] = b
+	x.index(b)
 	x.order = append(x.order, b)
 	for _, step := range b.steps {
 		if err := x.addStep(step); err != nil {
@@ -203,11 +204,23 @@ func (x *Executor) add(b *binding, own bool) error {
 
 // addStep registers a composite's step for recovery; it isn't offered to the model.
 func (x *Executor) addStep(step *binding) error {
-	if known, ok := x.byKey[step.identity]; ok && known.digest != step.digest {
+	known, ok := x.byKey[step.identity]
+	if ok && known.digest != step.digest {
 		return &ToolError{step.name, errors.New("another tool has the name, with another identity definition")}
 	}
-	x.byKey[step.identity] = step
+	if known == nil {
+		x.index(step)
+	}
 	return nil
+}
+
+// index makes a tool and its compensation known by the name that operations are
+// keyed by.
+func (x *Executor) index(b *binding) {
+	x.byKey[b.identity] = b
+	if b.undo != nil {
+		x.byKey[b.undo.identity] = b.undo
+	}
 }
 
 // Declaration is a tool as a model is shown it.

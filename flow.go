@@ -37,6 +37,8 @@ type flow struct {
 	pause        time.Duration
 	investigated bool
 	duplicates   int
+	// granted says that the attempt uses up an approval or a person's grant.
+	granted bool
 	// told are completed operations that don't hold this call any more, since
 	// this process has told of them (R30).
 	told []uuid.UUID
@@ -50,7 +52,7 @@ func (f *flow) prepare(ctx context.Context) {
 	}
 	f.trace = spanContext(ctx)
 	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
-	intent, err := f.x.intentOf(ctx, f.principal, f.taskName)
+	intent, err := f.findIntent(ctx)
 	if err != nil {
 		f.end(f.unavailable(err))
 		return
@@ -142,12 +144,15 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		ID: newID(), Intent: f.intent.ID, Tenant: f.intent.Tenant, Slot: f.slot, Number: number,
 		Tool: f.tool.identity, Class: c.Class, Contract: f.definition, Source: f.node.source, Node: f.node.digest,
 		Occurrence: f.occurrence, State: store.Running, Owner: f.owner, Run: f.x.run, Batch: f.batch,
-		Visibility: c.VisibilityDelay, Escalate: f.tool.escalation(),
+		Visibility: c.VisibilityDelay, Escalate: f.tool.escalation(), Retention: c.Retention,
 		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID, Trace: f.trace,
 		Unique: f.unique, ResourceKey: f.resource,
 	}
-	if f.parent != nil {
+	switch {
+	case f.parent != nil:
 		o.Parent = f.parent.reference
+	case f.original != nil:
+		o.Parent = f.original.ID
 	}
 	claim := &store.Claim{Operation: o, Lease: c.lease(), After: after, Actor: "caller"}
 	if c.Class == Keyed && c.KeyWindow != Permanent {
@@ -366,6 +371,15 @@ func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
 		x.schemas.set(string(raw), s)
 	}
 	return s, err
+}
+
+// findIntent is the intent of the caller's task, or the one that the original of
+// a compensation belongs to.
+func (f *flow) findIntent(ctx context.Context) (store.Intent, error) {
+	if f.original != nil {
+		return f.original.Of, nil
+	}
+	return f.x.intentOf(ctx, f.principal, f.taskName)
 }
 
 // intentOf finds or creates the intent of a principal and task (R7).

@@ -156,8 +156,8 @@ func lateChange(b *binding, attempt int, end ending, row store.Operation) (store
 }
 
 func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c store.Change) (store.Change, bool) {
-	c.Kind = "late_success"
-	c.Result, c.ResultVersion, c.Flags = end.stored, b.resultVersion, end.flags
+	c.Kind, c.Body = "late_success", lookupBody(Evidence{verdict: verdictHappened, resource: end.resource})
+	c.Result, c.ResultVersion = end.stored, b.resultVersion
 	c.Resource, c.ResourceDigest = end.resource, resourceDigest(end.resource)
 	switch row.State {
 	case store.Unknown, store.Retryable:
@@ -165,6 +165,8 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 	case store.Manual:
 		if row.Taken == "" {
 			c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		} else {
+			c.Flags = store.FlagAttached
 		}
 	case store.Failed, store.Abandoned:
 		c.To, c.Reason = store.Manual, reasonLateSuccess
@@ -179,6 +181,9 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 		} else {
 			c.Incident = reasonLateSuccess
 		}
+	}
+	if c.To == store.Completed {
+		c.Flags = end.flags
 	}
 	return c, true
 }

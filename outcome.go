@@ -79,6 +79,9 @@ type Outcome struct {
 	// PossibleRepeat says that this replay answers another call id than the
 	// first execution: if the repeat was meant, it was not done (R9).
 	PossibleRepeat bool
+	// CorrectedBy is the reference of the compensation that corrected a completed
+	// operation (R48).
+	CorrectedBy string
 	// Duplicates counts the retries that AcceptDuplicates allowed (R5).
 	Duplicates int
 
@@ -199,4 +202,8 @@ const (
 	reasonStepOpen        = "step_open"
 	reasonApproval        = "approval_required"
 	reasonHandedBack      = "handed_back"
+	reasonChangedSince    = "changed_since"
+	reasonApproved        = "approved"
+	reasonGranted         = "run_once_more"
+	reasonDecided         = "decided"
 )

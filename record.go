@@ -147,6 +147,8 @@ func (j *job) change(end ending) store.Change {
 	case end.effect == effectUnknown:
 		c.To, c.Doubts = store.Unknown, c.Doubts+1
 		c.Due = b.firstCheck()
+	case end.effect == effectCase:
+		c.To = store.Manual
 	case c.Doubts > 0:
 		c.To, c.Due = store.Unknown, b.firstCheck()
 	case end.effect == effectRejected:
@@ -212,6 +214,8 @@ func (j *job) reason(end ending) string {
 		return reasonInterrupted
 	case end.effect == effectOpen:
 		return reasonStepOpen
+	case end.effect == effectCase:
+		return reasonChangedSince
 	case end.effect == effectNotSent:
 		return reasonNotSent
 	case end.effect == effectHappened:

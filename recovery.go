@@ -46,6 +46,9 @@ func (x *Executor) Recover(ctx context.Context) (Report, error) {
 // Run recovers until the context ends. It returns nil then; a ledger that
 // doesn't answer is logged and asked again.
 func (x *Executor) Run(ctx context.Context) error {
+	if err := x.Declare(ctx); err != nil && ctx.Err() == nil {
+		x.log.Warn("settle: the ledger doesn't know the tools' guidance yet", "error", err)
+	}
 	var after store.Pair
 	for {
 		report, next, err := x.recoverAfter(ctx, after)
@@ -136,6 +139,9 @@ func (x *Executor) recoverOne(ctx context.Context, e store.Entry) (state store.S
 		if row, err = x.investigate(ctx, e, b); err != nil {
 			return row.State, false, settledMeanwhile(err)
 		}
+	case store.Manual:
+		row, err = x.lookAsked(ctx, e, b)
+		return row.State, false, settledMeanwhile(err)
 	case store.AwaitingApproval:
 		row, err = x.apply(ctx, store.Change{Of: row, To: store.Failed, Kind: "approval_expired", Actor: "recovery", Reason: reasonApprovalExpired})
 		return row.State, false, settledMeanwhile(err)
@@ -163,8 +169,23 @@ func settledMeanwhile(err error) error {
 // handler and all of the arguments, and the class promises that it is safe. An
 // operation that was claimed under another class is left to people.
 func (x *Executor) workerMay(b *binding, row store.Operation) bool {
-	return b != nil && b.do != nil && b.repeats() && !b.hasSecrets() && b.effective(row) != Unsafe &&
-		(!b.contract.Approval || row.Granted || row.State == store.Unknown)
+	switch {
+	case b == nil || b.do == nil || b.hasSecrets():
+		return false
+	case row.State == store.Retryable && row.Granted:
+		// A person has allowed exactly this effect (R40, R43).
+		return true
+	}
+	return b.repeats() && b.effective(row) != Unsafe && (!b.contract.Approval || row.State == store.Unknown)
+}
+
+// lookAsked looks for evidence on a case because its operator asked for it (R42).
+func (x *Executor) lookAsked(ctx context.Context, e store.Entry, b *binding) (store.Operation, error) {
+	if b == nil || !b.hasLookup {
+		return x.apply(ctx, store.Change{Of: e.Operation, To: store.Manual, Kind: "checked", Actor: "recovery", Reason: e.Reason,
+			Doubts: e.Doubts, Told: e.Told, Granted: e.Granted, Due: store.DueIn(recheck(e.Checks)), Checked: true, Verdict: e.Verdict})
+	}
+	return x.lookForPerson(ctx, e, b, "recovery")
 }
 
 // rest settles an operation without effect that won't run any more, or leaves
@@ -208,7 +229,7 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 	if err != nil {
 		return e.State, false, settledMeanwhile(err)
 	}
-	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, began: time.Now(), approved: b.contract.Approval,
+	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, began: time.Now(), approved: e.Granted,
 		done: make(chan struct{}), r: &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject},
 			taskName: Task{e.Of.Task, e.Of.Goal}, intent: e.Of, args: e.Arguments, in: in, run: b.do}}
 	x.begin(j)

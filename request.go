@@ -75,6 +75,8 @@ type request struct {
 	parent   *running
 	step     string
 	upstream map[string]string
+	// original is the operation that a compensation corrects (R49).
+	original *store.Entry
 	// run replaces the tool's own Do, for Around.
 	run func(ctx context.Context, op Op, in any) (any, error)
 }
@@ -210,6 +212,11 @@ func (r *request) findNode(business canonical.Value) (node, error) {
 	}
 	n := node{source: store.FromIdentity}
 	switch {
+	case r.original != nil:
+		n = originalNode(r.intent, r.original.Operation)
+		if r.tool.contract.Class == Idempotent {
+			r.resource = r.original.ResourceKey
+		}
 	case r.parent != nil:
 		n = stepNode(r.intent, r.parent.steps.key, r.step)
 	case r.call.Node != "":

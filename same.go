@@ -28,12 +28,25 @@ func (f *flow) same(ctx context.Context, row store.Operation, newest *store.Entr
 		return f.unresolved(ctx, row)
 	case store.Retryable:
 		return f.rerun(ctx, row)
+	case store.AwaitingApproval:
+		if row.Due() {
+			return f.approvalExpired(ctx, row)
+		}
 	case store.Completed:
 		if newest != nil && newest.ID != row.ID && newest.ResourceSeq > row.ResourceSeq {
 			return f.overtaken(ctx, row, newest), nil
 		}
 	}
 	return f.x.answer(ctx, f.request, row, statusOf(row)), nil
+}
+
+// approvalExpired settles an approval that nobody gave in time (R43).
+func (f *flow) approvalExpired(ctx context.Context, row store.Operation) (Outcome, *store.Claim) {
+	expired, err := f.x.apply(ctx, store.Change{Of: row, To: store.Failed, Kind: "approval_expired", Actor: "caller", Reason: reasonApprovalExpired})
+	if err != nil {
+		return f.again(err)
+	}
+	return f.x.answer(ctx, f.request, expired, statusOf(expired)), nil
 }
 
 // overtaken replays an idempotent write after which a newer one was recorded:
@@ -143,6 +156,7 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 	if duplicate {
 		change.Kind, change.Reason = "duplicate_accepted", "duplicate_accepted"
 	}
+	f.granted = row.Granted
 	f.asked = time.Now()
 	started, err := f.x.apply(ctx, change)
 	var blocked *store.BlockedError

@@ -46,10 +46,10 @@ type signals struct {
 	joined bool
 	ledger attribute.KeyValue
 
-	duration, ledgerDuration metric.Float64Histogram
-	calls, lookups, leases   metric.Int64Counter
-	repeats, duplicates      metric.Int64Counter
-	open                     metric.Int64UpDownCounter
+	duration, ledgerDuration, caseAge  metric.Float64Histogram
+	calls, lookups, leases             metric.Int64Counter
+	repeats, duplicates, compensations metric.Int64Counter
+	open                               metric.Int64UpDownCounter
 }
 
 // newSignals makes the instruments. Errors of the meter are the host's
@@ -80,10 +80,12 @@ func newSignals(o telemetryOptions, ledger string) (*signals, error) {
 	}
 	s.duration = histogram("gen_ai.execute_tool.duration", "Duration of tool executions")
 	s.ledgerDuration = histogram("settle.ledger.duration", "Duration of ledger calls")
+	s.caseAge = histogram("settle.case.age", "Age of cases when they were decided")
 	s.calls = counter("settle.calls", "Calls by outcome")
 	s.lookups = counter("settle.lookups", "Lookups by verdict")
 	s.leases = counter("settle.lease.expired", "Leases that ended without a word of the attempt")
 	s.repeats = counter("settle.repeats.possible", "Replays to another call id than the first execution's")
+	s.compensations = counter("settle.compensations", "Compensations by outcome")
 	s.duplicates = counter("settle.duplicates.accepted", "Retries that AcceptDuplicates allowed")
 	open, e := m.Int64UpDownCounter("settle.operations.open", metric.WithDescription("Unsettled operations, as moved by this process"))
 	if e != nil {
@@ -279,6 +281,24 @@ func (s *signals) moved(c store.Change, row store.Operation) {
 	}
 	add(c.Of.State, -1)
 	add(row.State, 1)
+}
+
+// decided opens a root span for a person's decision, linked to the operation's.
+func (s *signals) decided(ctx context.Context, c *opened, d Decision) {
+	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(toolAttribute(c.entry.Tool),
+		attribute.String("settle.operation", d.Operation), attribute.String("settle.decision", string(d.Kind)))}
+	if link, ok := spanLink(c.entry.Trace); ok {
+		options = append(options, trace.WithLinks(link))
+	}
+	_, span := s.tracer.Start(ctx, "settle.decide "+c.entry.Tool, options...)
+	span.End()
+	s.caseAge.Record(ctx, c.entry.Read.Sub(c.file.OpenedAt).Seconds(), metric.WithAttributes(toolAttribute(c.entry.Tool),
+		attribute.String("settle.reason", c.file.Reason), attribute.String("settle.decision", string(d.Kind))))
+}
+
+// compensated counts a compensation by its outcome.
+func (s *signals) compensated(b *binding, out Outcome) {
+	s.compensations.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(b.name), attribute.String("settle.status", string(out.Status))))
 }
 
 // timed measures a ledger call.

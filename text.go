@@ -104,6 +104,9 @@ func (o Outcome) completed() string {
 	case "not_recorded":
 		text += " It could not be written down yet; don't call it again."
 	}
+	if o.CorrectedBy != "" {
+		text += fmt.Sprintf(" It was corrected afterwards (operation %s): what it made doesn't stand as it was.", o.CorrectedBy)
+	}
 	if o.Duplicates > 0 {
 		text += " An earlier attempt may have done the same: its owner accepts duplicates."
 	}

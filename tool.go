@@ -44,6 +44,9 @@ type Tool[In, Out any] struct {
 	ResultVersion int
 	Upgrade       func(version int, result json.RawMessage) (Out, error)
 
+	// Compensation corrects what the tool has done (R49).
+	Compensation *Compensation[In, Out]
+
 	// Steps are the tools that a Composite runs through [Step] (R13).
 	Steps []AnyTool
 }

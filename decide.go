@@ -1,0 +1,309 @@
+package settle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/store"
+)
+
+// DecisionKind is what a person decides (R40). There is no default.
+type DecisionKind string
+
+// The decisions.
+const (
+	// DecideHappened: it happened. The operation completes with the resource and
+	// the result, if one is given. Nothing is sent.
+	DecideHappened DecisionKind = "happened"
+	// DecideRunOnce: it did not happen, and is to be run once more: one further
+	// effect under the same key. Not before the moment.
+	DecideRunOnce DecisionKind = "run_once_more"
+	// DecideFail: it did not happen, and won't. Not before the moment.
+	DecideFail DecisionKind = "fail"
+	// DecideAbandon: closed without knowing; never executed again.
+	DecideAbandon DecisionKind = "abandon"
+	// DecideApprove allows the effect that waits for approval, once (R43).
+	DecideApprove DecisionKind = "approve"
+	// DecideDeny refuses it.
+	DecideDeny DecisionKind = "deny"
+	// DecideHandBack gives the operation back to the machine, which looks for
+	// evidence again.
+	DecideHandBack DecisionKind = "hand_back"
+	// DecideAcknowledge closes an incident on a settled operation.
+	DecideAcknowledge DecisionKind = "acknowledge"
+)
+
+// Decision is a person's word on a case.
+type Decision struct {
+	// Operation is the case's reference.
+	Operation string
+	// Version is the one that the operator saw. The decision is refused where the
+	// case has moved on (R41).
+	Version int
+	// ID names the decision, so that sending it again changes nothing: a UUID of
+	// the caller's.
+	ID   string
+	Kind DecisionKind
+	// Reason says in words how it was found out. It is mandatory.
+	Reason string
+	// Resource and Result tell what happened, for DecideHappened. A result has to
+	// fit the tool's schema.
+	Resource string
+	Result   json.RawMessage
+}
+
+// proposal is a decision that waits for a second person (R41). It holds the
+// version that it leads to: anything that happens to the case afterwards voids it.
+type proposal struct {
+	Decision
+	Operator string    `json:"operator"`
+	At       time.Time `json:"at"`
+	Covers   int       `json:"covers"`
+}
+
+// Decide settles a case, or proposes to where the tool asks for two persons; the
+// case that it returns says which. A refusal changes nothing but the audit.
+func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
+	c, err := q.open(ctx, d.Operation, string(d.Kind))
+	if err != nil {
+		return Case{}, err
+	}
+	err = q.decide(ctx, c, d, false)
+	if err != nil {
+		return Case{}, q.refused(ctx, c, string(d.Kind), err)
+	}
+	return q.Get(ctx, d.Operation)
+}
+
+// Confirm is the second person's word on a proposal. The version is the one that
+// they saw, the id their own decision's.
+func (q *Queue) Confirm(ctx context.Context, reference string, version int, id, reason string) (Case, error) {
+	c, err := q.open(ctx, reference, "confirm")
+	if err != nil {
+		return Case{}, err
+	}
+	if err := q.confirm(ctx, c, version, id, reason); err != nil {
+		return Case{}, q.refused(ctx, c, "confirm", err)
+	}
+	return q.Get(ctx, reference)
+}
+
+func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason string) error {
+	done, err := q.repeated(ctx, c, id)
+	if done || err != nil {
+		return err
+	}
+	var p proposal
+	if len(c.file.Proposal) == 0 || json.Unmarshal(c.file.Proposal, &p) != nil || p.Covers != c.entry.Version {
+		return ErrNoProposal
+	}
+	if p.Operator == c.operator.Name {
+		return ErrSamePerson
+	}
+	if strings.TrimSpace(reason) == "" {
+		return ErrBlankReason
+	}
+	d := p.Decision
+	d.Version, d.ID = version, id
+	d.Reason = p.Decision.Reason + " / " + reason
+	return q.decide(ctx, c, d, true)
+}
+
+// refused journals a refusal beside the operation and returns it (R41, R57).
+func (q *Queue) refused(ctx context.Context, c *opened, kind string, err error) error {
+	q.x.audit(ctx, store.Audit{Operation: c.entry.ID, Kind: "decision_refused", Actor: "operator:" + c.operator.Name, Detail: kind})
+	return err
+}
+
+// decide checks a decision against the case and writes it. Confirmed says that
+// a second person stands behind it.
+func (q *Queue) decide(ctx context.Context, c *opened, d Decision, confirmed bool) error {
+	done, err := q.repeated(ctx, c, d.ID)
+	if done || err != nil {
+		return err
+	}
+	change, err := q.weigh(c, d)
+	if err != nil {
+		return err
+	}
+	if c.record.Deciders > 1 && !confirmed && d.Kind != DecideHandBack {
+		return q.propose(ctx, c, d)
+	}
+	if err := q.write(ctx, change); err != nil {
+		return err
+	}
+	q.x.signals.decided(ctx, c, d)
+	return nil
+}
+
+// repeated says whether the decision was taken before: sending it again is no change.
+func (q *Queue) repeated(ctx context.Context, c *opened, id string) (bool, error) {
+	decision, err := uuid.Parse(id)
+	if err != nil || decision == uuid.Nil {
+		return false, errors.New("settle: a decision needs an id: a UUID of its own, the same when it is sent again (R41)")
+	}
+	events, err := q.x.ledger.Events(ctx, c.entry.ID, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range events {
+		if e.Decision == decision {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// weigh turns a decision into its move, or refuses it.
+func (q *Queue) weigh(c *opened, d Decision) (store.Change, error) {
+	row := c.entry.Operation
+	change := c.change("decided")
+	change.Decision, _ = uuid.Parse(d.ID)
+	if strings.TrimSpace(d.Reason) == "" {
+		return change, ErrBlankReason
+	}
+	if d.Version != row.Version {
+		return change, &StaleVersionError{Seen: d.Version, Now: row.Version}
+	}
+	if c.file.Holder != "" && c.file.Holder != c.operator.Name && c.record.Deciders < 2 {
+		return change, ErrTaken
+	}
+	var err error
+	change.Body, err = json.Marshal(map[string]string{"decision": string(d.Kind), "reason": cut(d.Reason, maxNote)})
+	if err != nil {
+		return change, err
+	}
+	return change, c.apply(&change, d)
+}
+
+// apply fills in what a decision does (R40).
+func (c *opened) apply(change *store.Change, d Decision) error {
+	row := c.entry.Operation
+	needs := store.Manual
+	switch d.Kind {
+	case DecideApprove, DecideDeny:
+		needs = store.AwaitingApproval
+	case DecideAcknowledge:
+		if !c.file.Incident || !c.file.ClosedAt.IsZero() || row.State.NeedsCase() {
+			return ErrNoCase
+		}
+		change.Resolve = true
+		return nil
+	}
+	if row.State != needs {
+		return ErrNoCase
+	}
+	if needs == store.AwaitingApproval && row.Due() {
+		return ErrApprovalExpired
+	}
+	change.Due = store.Due{}
+	switch d.Kind {
+	case DecideHappened:
+		return c.happened(change, d)
+	case DecideRunOnce:
+		change.To, change.Reason, change.Doubts, change.Granted, change.Told, change.Due = store.Retryable, reasonGranted, 0, true, false, store.DueIn(0)
+		return c.notHappened()
+	case DecideFail:
+		change.To, change.Reason, change.Doubts, change.Granted = store.Failed, reasonDecided, 0, false
+		return c.notHappened()
+	case DecideAbandon:
+		change.To, change.Reason, change.Granted = store.Abandoned, reasonDecided, false
+	case DecideApprove:
+		change.To, change.Reason, change.Granted, change.Told, change.Due = store.Retryable, reasonApproved, true, false, store.DueIn(0)
+	case DecideDeny:
+		change.To, change.Reason, change.Granted = store.Failed, reasonDenied, false
+	case DecideHandBack:
+		change.To, change.Reason, change.Due = store.Unknown, reasonHandedBack, store.DueIn(0)
+	default:
+		return ErrNoSuchDecision
+	}
+	return nil
+}
+
+// notHappened holds for both decisions that say so: they wait for the moment,
+// and an attempt that has reported success speaks against them (R40).
+func (c *opened) notHappened() error {
+	row := c.entry.Operation
+	moment := row.Moment
+	if c.tool != nil {
+		moment = row.MomentUnder(c.tool.contract.VisibilityDelay)
+	}
+	switch {
+	case row.Flags&store.FlagAttached != 0:
+		return ErrAttached
+	case row.Read.Before(moment):
+		return &MomentError{Until: moment}
+	}
+	return nil
+}
+
+func (c *opened) happened(change *store.Change, d Decision) error {
+	change.To, change.Reason, change.Doubts, change.Granted = store.Completed, "", 0, false
+	change.Resource = cut(d.Resource, maxResource)
+	change.ResourceDigest = resourceDigest(change.Resource)
+	if len(d.Result) == 0 {
+		return nil
+	}
+	if !json.Valid(d.Result) {
+		return &ResultError{errors.New("it is no JSON")}
+	}
+	if c.tool != nil {
+		if err := c.tool.parseResult(d.Result); err != nil {
+			return &ResultError{err}
+		}
+		change.ResultVersion = c.tool.resultVersion
+	} else if len(c.record.ResultSchema) > 0 {
+		s, err := schema.Parse(c.record.ResultSchema)
+		if err == nil {
+			err = s.Validate(d.Result)
+		}
+		if err != nil {
+			return &ResultError{err}
+		}
+	}
+	change.Result = d.Result
+	return nil
+}
+
+// propose keeps a decision with the case until a second person confirms it.
+func (q *Queue) propose(ctx context.Context, c *opened, d Decision) error {
+	change := c.change("proposed")
+	change.Decision, _ = uuid.Parse(d.ID)
+	p := proposal{Decision: d, Operator: c.operator.Name, At: c.entry.Read, Covers: c.entry.Version + 1}
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	change.Proposal = &encoded
+	if change.Body, err = json.Marshal(map[string]string{"decision": string(d.Kind), "reason": cut(d.Reason, maxNote)}); err != nil {
+		return err
+	}
+	return q.write(ctx, change)
+}
+
+// record is what people without the tool's code need to know of it.
+func (b *binding) record() store.ToolRecord {
+	return store.ToolRecord{Tool: b.identity, Deciders: b.contract.Deciders, Guidance: b.contract.Guidance, ResultSchema: b.resultSchema}
+}
+
+// lookForPerson asks the far side about a case, and writes down what it said
+// without deciding anything (R42).
+func (x *Executor) lookForPerson(ctx context.Context, e store.Entry, b *binding, actor string) (store.Operation, error) {
+	in, err := b.decode(e.Arguments)
+	if err != nil {
+		return e.Operation, &ResultError{err}
+	}
+	ctx, span := x.signals.lookup(ctx, b, e.Operation)
+	evidence := x.ask(ctx, e, b, in)
+	found := b.weigh(e, evidence)
+	span.end(found.Verdict)
+	row := e.Operation
+	return x.apply(ctx, store.Change{Of: row, To: row.State, Kind: "lookup", Actor: actor, Reason: row.Reason, Body: found.Body,
+		Checked: true, Verdict: found.Verdict, Doubts: row.Doubts, Told: row.Told, Granted: row.Granted})
+}

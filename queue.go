@@ -1,0 +1,348 @@
+package settle
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Queue is where people settle what the machine can't know (R39-R45). Every
+// method takes the operator from the context ([WithOperator]). A reference of a
+// tenant that the operator doesn't see is [store.ErrNotFound].
+type Queue struct{ x *Executor }
+
+// Queue returns the executor's queue.
+func (x *Executor) Queue() *Queue { return &Queue{x} }
+
+// QueueFilter selects cases. Empty fields select every open case.
+type QueueFilter struct {
+	// States are "manual", "awaiting_approval", or settled ones with an incident.
+	States []string
+	Tool   string
+	Tenant string
+	Reason string
+	// Owner selects cases that this operator has taken; Free those that nobody has.
+	Owner string
+	Free  bool
+	// OlderThan selects cases that have been open for at least so long.
+	OlderThan time.Duration
+	// Closed selects closed cases as well.
+	Closed bool
+	// Limit bounds a page (default and at most 1,000: 100). Cursor continues after one.
+	Limit  int
+	Cursor string
+}
+
+// QueuePage is a page of cases, oldest first, and where the next one begins.
+type QueuePage struct {
+	Cases []CaseSummary
+	// Next is the cursor of the next page, or "" at the end. Cases that are
+	// opened or closed meanwhile move no other.
+	Next string
+}
+
+// CaseSummary is a line of the queue.
+type CaseSummary struct {
+	// Operation is the reference that every other method takes.
+	Operation string
+	Tool      string
+	Tenant    string
+	State     string
+	Reason    string
+	Incident  bool
+	Version   int
+	OpenedAt  time.Time
+	ClosedAt  time.Time
+	// Owner has taken the case, if anybody.
+	Owner string
+	// Proposed says that a decision waits for a second person.
+	Proposed bool
+}
+
+// List returns cases, oldest first.
+func (q *Queue) List(ctx context.Context, f QueueFilter) (QueuePage, error) {
+	o, err := operatorFrom(ctx)
+	if err != nil {
+		return QueuePage{}, err
+	}
+	filter, err := f.store()
+	if err != nil {
+		return QueuePage{}, err
+	}
+	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: f.Tool}); err != nil {
+		return QueuePage{}, err
+	}
+	var page QueuePage
+	for {
+		entries, err := q.x.ledger.Cases(ctx, filter)
+		if err != nil {
+			return QueuePage{}, err
+		}
+		for _, e := range entries {
+			filter.After = store.CaseCursor{OpenedAt: e.Case.OpenedAt, ID: e.Case.ID}
+			if o.sees(e.Entry.Of.TenantName) {
+				page.Cases = append(page.Cases, summarize(q.x, e))
+			}
+			if len(page.Cases) == filter.Limit {
+				page.Next = writeCursor(filter.After)
+				return page, nil
+			}
+		}
+		if len(entries) < filter.Limit {
+			return page, nil
+		}
+	}
+}
+
+func (f QueueFilter) store() (store.CaseFilter, error) {
+	filter := store.CaseFilter{Tenant: f.Tenant, Tool: f.Tool, Reason: f.Reason, Holder: f.Owner, Free: f.Free,
+		OlderThan: f.OlderThan, Closed: f.Closed, Limit: f.Limit}
+	if filter.Limit <= 0 {
+		filter.Limit = 100
+	}
+	filter.Limit = min(filter.Limit, 1000)
+	for _, name := range f.States {
+		state, err := store.ParseState(name)
+		if err != nil {
+			return filter, err
+		}
+		filter.States = append(filter.States, state)
+	}
+	var err error
+	filter.After, err = readCursor(f.Cursor)
+	return filter, err
+}
+
+// writeCursor and readCursor keep a page's end as text: the instant in
+// microseconds and the case's id.
+func writeCursor(c store.CaseCursor) string {
+	text := fmt.Sprintf("%d.%s", c.OpenedAt.UnixMicro(), c.ID)
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+var errCursor = errors.New("settle: the cursor isn't one that List returned")
+
+func readCursor(cursor string) (c store.CaseCursor, err error) {
+	if cursor == "" {
+		return c, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return c, errCursor
+	}
+	var micros int64
+	var id string
+	if _, err := fmt.Sscanf(strings.Replace(string(text), ".", " ", 1), "%d %s", &micros, &id); err != nil {
+		return c, errCursor
+	}
+	if c.ID, err = uuid.Parse(id); err != nil {
+		return c, errCursor
+	}
+	c.OpenedAt = time.UnixMicro(micros).UTC()
+	return c, nil
+}
+
+func summarize(x *Executor, e store.CaseEntry) CaseSummary {
+	return CaseSummary{Operation: e.Entry.ID.String(), Tool: x.toolName(e.Entry.Tool), Tenant: e.Entry.Of.TenantName,
+		State: e.Entry.State.String(), Reason: e.Case.Reason, Incident: e.Case.Incident, Version: e.Entry.Version,
+		OpenedAt: e.Case.OpenedAt, ClosedAt: e.Case.ClosedAt, Owner: e.Case.Holder, Proposed: len(e.Case.Proposal) > 0}
+}
+
+// toolName is today's name of a tool that operations are keyed by an older name of.
+func (x *Executor) toolName(key string) string {
+	if b, ok := x.byKey[key]; ok {
+		return b.name
+	}
+	return key
+}
+
+// allowed asks the host's policy.
+func (x *Executor) allowed(ctx context.Context, a OperatorAction) error {
+	if x.settings.policy == nil {
+		return nil
+	}
+	if err := x.settings.policy(ctx, a); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAllowed, err)
+	}
+	return nil
+}
+
+// opened is an operation with its open case, for one operator.
+type opened struct {
+	operator Operator
+	entry    store.Entry
+	file     store.Case
+	tool     *binding
+	record   store.ToolRecord
+}
+
+// open finds an operation, its newest case, and whether the operator may act on
+// it. Whoever may not, learns only that there is nothing (R46).
+func (q *Queue) open(ctx context.Context, reference, action string) (*opened, error) {
+	o, err := operatorFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id, err := uuid.Parse(reference)
+	if err != nil {
+		return nil, store.ErrNotFound
+	}
+	cases, err := q.x.ledger.Cases(ctx, store.CaseFilter{Operation: id, Closed: true, Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	if len(cases) == 0 || !o.sees(cases[0].Entry.Of.TenantName) {
+		return nil, store.ErrNotFound
+	}
+	c := &opened{operator: o, entry: cases[0].Entry, file: newestCase(cases)}
+	if c.tool = q.x.byKey[c.entry.Tool]; c.tool == nil {
+		if c.record, err = q.x.ledger.Declared(ctx, c.entry.Tool); err != nil {
+			return nil, err
+		}
+	} else {
+		c.record = c.tool.record()
+	}
+	return c, q.x.allowed(ctx, OperatorAction{Operator: o, Action: action, Tenant: c.entry.Of.TenantName,
+		Tool: q.x.toolName(c.entry.Tool), Operation: reference})
+}
+
+// newestCase prefers the open case that the state needs, then an open incident,
+// then the last one closed.
+func newestCase(cases []store.CaseEntry) store.Case {
+	best := cases[len(cases)-1].Case
+	for _, e := range cases {
+		if c := e.Case; c.ClosedAt.IsZero() && (!best.ClosedAt.IsZero() || best.Incident && !c.Incident) {
+			best = c
+		}
+	}
+	return best
+}
+
+// change is a move of the case's operation by the operator, which otherwise
+// leaves the row as it is.
+func (c *opened) change(kind string) store.Change {
+	row := c.entry.Operation
+	return store.Change{Of: row, To: row.State, Kind: kind, Actor: "operator:" + c.operator.Name, Reason: row.Reason,
+		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
+}
+
+// Take gives the case to the operator. Taking one's own again is no change.
+func (q *Queue) Take(ctx context.Context, reference string) error {
+	c, err := q.open(ctx, reference, "take")
+	if err != nil {
+		return err
+	}
+	switch {
+	case !c.file.ClosedAt.IsZero():
+		return ErrNoCase
+	case c.file.Holder == c.operator.Name:
+		return nil
+	case c.file.Holder != "":
+		return ErrTaken
+	}
+	change := c.change("taken")
+	change.Take = &c.operator.Name
+	return q.write(ctx, change)
+}
+
+// Release gives the case back to the queue.
+func (q *Queue) Release(ctx context.Context, reference string) error {
+	c, err := q.open(ctx, reference, "release")
+	if err != nil {
+		return err
+	}
+	switch {
+	case !c.file.ClosedAt.IsZero():
+		return ErrNoCase
+	case c.file.Holder == "":
+		return nil
+	case c.file.Holder != c.operator.Name:
+		return ErrTaken
+	}
+	nobody := ""
+	change := c.change("released")
+	change.Take = &nobody
+	return q.write(ctx, change)
+}
+
+// maxNote bounds an operator's words, in bytes.
+const maxNote = 4096
+
+// Note adds the operator's words to the case.
+func (q *Queue) Note(ctx context.Context, reference, text string) error {
+	c, err := q.open(ctx, reference, "note")
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(text) == "" || len(text) > maxNote {
+		return fmt.Errorf("settle: a note has 1 to %d bytes of text", maxNote)
+	}
+	change := c.change("note")
+	if change.Body, err = json.Marshal(map[string]string{"note": text}); err != nil {
+		return err
+	}
+	return q.write(ctx, change)
+}
+
+// Revealed is what a case hides by default.
+type Revealed struct {
+	Arguments json.RawMessage
+	Result    json.RawMessage
+}
+
+// Reveal shows the arguments and the result. That is an event of the operation
+// (R39). Secret fields were never stored without a codec and aren't shown.
+func (q *Queue) Reveal(ctx context.Context, reference string) (Revealed, error) {
+	c, err := q.open(ctx, reference, "reveal")
+	if err != nil {
+		return Revealed{}, err
+	}
+	row := c.entry.Operation
+	if err := q.write(ctx, c.change("revealed")); err != nil {
+		return Revealed{}, err
+	}
+	return Revealed{Arguments: row.Arguments, Result: row.Result}, nil
+}
+
+// Look asks the far side for evidence now. Where this process has the tool, it
+// looks itself; elsewhere the case is due for a worker that has it. What is
+// found is shown in the case; deciding stays with the operator (R42).
+func (q *Queue) Look(ctx context.Context, reference string) (Case, error) {
+	c, err := q.open(ctx, reference, "look")
+	if err != nil {
+		return Case{}, err
+	}
+	if c.entry.State != store.Manual {
+		return Case{}, ErrNoCase
+	}
+	if c.tool == nil || !c.tool.hasLookup {
+		change := c.change("look_asked")
+		change.Due = store.DueIn(0)
+		if err := q.write(ctx, change); err != nil {
+			return Case{}, err
+		}
+		return q.Get(ctx, reference)
+	}
+	if _, err := q.x.lookForPerson(ctx, c.entry, c.tool, "operator:"+c.operator.Name); err != nil {
+		return Case{}, err
+	}
+	return q.Get(ctx, reference)
+}
+
+// write applies an operator's change. A row that moved on is stale.
+func (q *Queue) write(ctx context.Context, c store.Change) error {
+	_, err := q.x.apply(ctx, c)
+	var stale *store.StaleError
+	if errors.As(err, &stale) {
+		return &StaleVersionError{Seen: c.Of.Version, Now: stale.Current.Version}
+	}
+	return err
+}
