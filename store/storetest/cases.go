@@ -68,7 +68,7 @@ func cases(s suite) {
 		o := w.standing(w.intent(), store.Manual)
 		for range 3 {
 			o = w.apply(Change(o, store.Manual))
-			want(w, "the decision", w.journal(o)[o.Version-1].Decision, uuid.Nil)
+			want(w, "the decision", w.event(o, o.Version).Decision, uuid.Nil)
 		}
 	})
 }
