@@ -14,14 +14,16 @@ import (
 const ledgerTimeout = 10 * time.Second
 
 // apply makes a guarded move. An answer that was lost is recognised by the hash
-// of the change's own event (R57).
+// of the change's own event (R57), and the start of an attempt by its owner as
+// well: callers that resume an operation at the same time write equal events,
+// and only one of them may execute (R19).
 func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
 	want := store.NextEvent(c).Hash
 	var row store.Operation
 	err := x.persist(ctx, func(ctx context.Context) (err error) {
 		row, err = timedOne(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
 		var stale *store.StaleError
-		if errors.As(err, &stale) && stale.Current.Tail == want {
+		if errors.As(err, &stale) && stale.Current.Tail == want && (c.Start == nil || stale.Current.Owner == c.Start.Owner) {
 			row, err = stale.Current, nil
 		}
 		return err

@@ -253,7 +253,7 @@ type Change struct {
 	Checked bool
 	Verdict string
 
-	// Outcome: taken where To is Completed.
+	// Outcome: taken where To is Completed and the operation wasn't yet.
 	Resource       string
 	ResourceDigest Digest
 	// ByAttribute makes the write only where no other operation of the tool is

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/settle-go/settle/store"
@@ -126,6 +127,9 @@ func oppositeOrder(w *world) {
 			slices.Reverse(own)
 		}
 		answers[n], err = l.Claim(w.ctx, own...)
+		if err == nil && len(answers[n]) != len(own) {
+			err = fmt.Errorf("got %d answers to %d claims", len(answers[n]), len(own))
+		}
 		if n%2 == 1 {
 			slices.Reverse(answers[n])
 		}

@@ -1,14 +1,41 @@
 package storetest
 
 import (
+	"slices"
+
 	"github.com/google/uuid"
 
 	"github.com/settle-go/settle/store"
 )
 
-// The interface shows cases by the states that need one; the ledgers' own tests
-// look into their tables.
 func cases(s suite) {
+	s.test("R39OneCaseIsOpenWhileAPersonIsNeeded", oneOpenCase)
+	s.test("R25AnIncidentIsACaseOfItsOwn", func(w *world) {
+		incident := func(reason string) func(*store.Change) {
+			return func(c *store.Change) { c.Incident = reason }
+		}
+		o := w.standing(w.intent(), store.Completed)
+		w.wantCases(o)
+		o = w.apply(Change(o, store.Completed, incident("second_effect")))
+		w.wantCases(o, "open second_effect incident")
+		o = w.apply(Change(o, store.Completed, incident("third_effect")))
+		w.wantCases(o, "open second_effect incident", "open third_effect incident")
+		w.verify(o)
+	})
+	s.test("R25AnIncidentStaysOpenWhenTheStatesCaseIsClosed", func(w *world) {
+		o := w.standing(w.intent(), store.Failed)
+		o = w.apply(Change(o, store.Failed, func(c *store.Change) { c.Incident = "late_success" }))
+		o = w.apply(Change(o, store.Manual))
+		w.wantCases(o, "open late_success incident", "open because")
+		o = w.apply(Change(o, store.Completed))
+		w.wantCases(o, "open late_success incident", "closed because")
+	})
+	s.test("R39WhatIsRefusedOpensNoCase", func(w *world) {
+		seen := w.record(w.intent())
+		w.apply(Change(seen, store.Unknown))
+		refused[*store.StaleError](w, Change(seen, store.Manual))
+		w.wantCases(seen)
+	})
 	s.test("R39WhatAPersonSettlesIsListedByState", func(w *world) {
 		i := w.intent()
 		all := map[store.State]store.Operation{}
@@ -19,20 +46,12 @@ func cases(s suite) {
 		w.must(err, "List")
 		w.wantIDs(entries, all[store.AwaitingApproval], all[store.Manual])
 	})
-	s.test("R39ACaseMayBeOpenedAndClosedAgainAndAgain", func(w *world) {
+	s.test("R39APersonMayBeNeededAgainAndAgain", func(w *world) {
 		o := w.record(w.intent(), In(store.AwaitingApproval))
 		for _, to := range []store.State{store.Retryable, store.AwaitingApproval, store.AwaitingApproval,
 			store.Retryable, store.Manual, store.Manual, store.Unknown, store.Manual, store.Failed, store.Manual,
 			store.Abandoned, store.Manual, store.Completed} {
 			o = w.apply(Change(o, to))
-		}
-		w.verify(o)
-	})
-	s.test("R25IncidentsOpenOnWhatStaysSettled", func(w *world) {
-		o := w.standing(w.intent(), store.Completed)
-		for range 2 {
-			o = w.apply(Change(o, store.Completed, func(c *store.Change) { c.Incident = "late_success" }))
-			want(w, "the state", o.State, store.Completed)
 		}
 		w.verify(o)
 	})
@@ -68,7 +87,53 @@ func cases(s suite) {
 		o := w.standing(w.intent(), store.Manual)
 		for range 3 {
 			o = w.apply(Change(o, store.Manual))
-			want(w, "the decision", w.journal(o)[o.Version-1].Decision, uuid.Nil)
+			want(w, "the decision", w.event(o, o.Version).Decision, uuid.Nil)
 		}
 	})
+}
+
+func oneOpenCase(w *world) {
+	reason := func(r string) func(*store.Change) { return func(c *store.Change) { c.Reason = r } }
+	o := w.record(w.intent(), In(store.AwaitingApproval), func(o *store.Operation) { o.Reason = "needs_approval" })
+	w.wantCases(o, "open needs_approval")
+	o = w.apply(Change(o, store.AwaitingApproval, reason("noted")))
+	w.wantCases(o, "open needs_approval")
+	o = w.apply(Change(o, store.Retryable))
+	w.wantCases(o, "closed needs_approval")
+	o = w.apply(Change(o, store.Manual, reason("exhausted")))
+	w.wantCases(o, "closed needs_approval", "open exhausted")
+	o = w.apply(Change(o, store.Manual, reason("noted")))
+	w.wantCases(o, "closed needs_approval", "open exhausted")
+	o = w.apply(Change(o, store.Failed))
+	w.wantCases(o, "closed needs_approval", "closed exhausted")
+	o = w.apply(Change(o, store.Manual, reason("late_success")))
+	w.wantCases(o, "closed needs_approval", "closed exhausted", "open late_success")
+	w.verify(o)
+}
+
+// wantCases compares an operation's cases, where the world shows them.
+func (w *world) wantCases(o store.Operation, wanted ...string) {
+	w.Helper()
+	if w.Cases == nil {
+		return
+	}
+	var got []string
+	ids := map[uuid.UUID]bool{}
+	for _, c := range w.Cases(w.T, o.ID) {
+		text := "open " + c.Reason
+		if !c.ClosedAt.IsZero() {
+			text = "closed " + c.Reason
+		}
+		if c.Incident {
+			text += " incident"
+		}
+		got = append(got, text)
+		ids[c.ID] = true
+		if c.Operation != o.ID || c.Tenant != o.Tenant || c.Tool != o.Tool || c.OpenedAt.IsZero() || c.ID == uuid.Nil {
+			w.Errorf("a case doesn't say of what it is: %+v", c)
+		}
+	}
+	if !slices.Equal(got, wanted) || len(ids) != len(got) {
+		w.Fatalf("the cases are %v, want %v", got, wanted)
+	}
 }

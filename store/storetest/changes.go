@@ -136,8 +136,7 @@ func (w *world) applyAsNext(c store.Change) store.Operation {
 	wanted, event := store.Next(c.Of, c, got.TailAt)
 	w.wantRow(got, wanted)
 	w.wantRow(w.read(got), wanted)
-	events := w.journal(got)
-	for _, d := range eventDifferences(events[len(events)-1], event) {
+	for _, d := range eventDifferences(w.event(got, event.Seq), event) {
 		w.Errorf("event %d (%s): %s", event.Seq, event.Move, d)
 	}
 	return got
@@ -163,8 +162,7 @@ func attemptBegins(w *world) {
 	w.wantInstant("Moment", after.Moment, after.LeaseUntil.Add(Visibility))
 	w.wantInstant("FirstSent", after.FirstSent, o.FirstSent)
 
-	events := w.journal(after)
-	want(w, "the event's attempt", events[2].Attempt, 2)
+	want(w, "the event's attempt", w.event(after, 3).Attempt, 2)
 	waiting := w.record(w.intent(), In(store.Retryable))
 	first := w.apply(Attempt(waiting))
 	want(w, "the attempts", first.Attempt, 1)

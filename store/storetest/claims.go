@@ -73,6 +73,13 @@ func claims(s suite) {
 			w.wantRecorded(w.claim(Claim(Operation(i, On(first, number)))), first, second, third)
 		}
 	})
+	s.test("R10TheOwnerOfOneNumberDoesntOwnTheNext", func(w *world) {
+		i := w.intent()
+		first := w.standing(i, store.Failed)
+		second := w.won(Claim(Operation(i, On(first, 2), func(o *store.Operation) { o.Owner = first.Owner }), After(first)))
+		want(w, "the number", second.Number, 2)
+		w.unchanged(first)
+	})
 	s.test("R18ALookReadsAndNeverWrites", func(w *world) {
 		i := w.intent()
 		unmade := Claim(Operation(i), Look)
@@ -228,5 +235,8 @@ func owner(a store.Claimed) uuid.UUID {
 	if a.Won {
 		return a.Operation.Owner
 	}
-	return a.Slot[0].Owner
+	if len(a.Slot) > 0 {
+		return a.Slot[0].Owner
+	}
+	return uuid.Nil
 }

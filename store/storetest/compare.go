@@ -48,11 +48,15 @@ func equal(a, b any) bool {
 
 // short prints a value so that a megabyte doesn't fill the screen.
 func short(v any) string {
-	if b, ok := v.([]byte); ok && len(b) > 64 {
-		return fmt.Sprintf("%q… (%d bytes)", b[:64], len(b))
-	}
-	if b, ok := v.([]byte); ok {
-		return fmt.Sprintf("%q", b)
+	const enough = 64
+	switch v := v.(type) {
+	case []byte:
+		if len(v) > enough {
+			return fmt.Sprintf("%q… (%d bytes)", v[:enough], len(v))
+		}
+		return fmt.Sprintf("%q", v)
+	case string:
+		return short([]byte(v))
 	}
 	return fmt.Sprintf("%v", v)
 }

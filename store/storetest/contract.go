@@ -43,11 +43,8 @@ func contractRace(w *world) {
 	i := w.intent()
 	answers := make([]store.Claimed, 8)
 	asked := func(n int) store.Digest { return DigestOf([]string{"one", "two"}[n%2]) }
-	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(i, func(o *store.Operation) { o.Contract = asked(n) })))
-		if err == nil {
-			answers[n] = got[0]
-		}
+	w.race(len(answers), func(n int, l store.Ledger) (err error) {
+		answers[n], err = w.claimBy(l, Claim(Operation(i, func(o *store.Operation) { o.Contract = asked(n) })))
 		return err
 	})
 	var pinned store.Digest

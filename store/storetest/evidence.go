@@ -28,6 +28,15 @@ func evidence(s suite) {
 		w.apply(Completion(w.standing(i, store.Unknown, Tool("mail")), "r-1", byAttribute))
 		w.apply(Completion(w.standing(i, store.Unknown), "r-1", byAttribute))
 	})
+	s.test("R34OnlyACompletionTakesAResource", func(w *world) {
+		i := w.intent()
+		w.apply(Completion(w.record(i), "r-1", byAttribute))
+		o := w.standing(i, store.Unknown)
+		for _, to := range []store.State{store.Unknown, store.Manual} {
+			o = w.apply(Completion(o, "r-1", byAttribute, func(c *store.Change) { c.To = to }))
+			want(w, "by attribute", o.ByAttribute, false)
+		}
+	})
 	s.test("R25TheSameResourceTwiceIsNoDuplicate", func(w *world) {
 		i := w.intent()
 		w.apply(Completion(w.record(i), "r-1"))

@@ -115,11 +115,8 @@ func hold(s suite) {
 func holdRace(w *world) {
 	i := w.intent()
 	answers := make([]store.Claimed, 8)
-	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(i, Whole), UnderHold()))
-		if err == nil {
-			answers[n] = got[0]
-		}
+	w.race(len(answers), func(n int, l store.Ledger) (err error) {
+		answers[n], err = w.claimBy(l, Claim(Operation(i, Whole), UnderHold()))
 		return err
 	})
 	won := 0

@@ -105,7 +105,7 @@ func moments(s suite) {
 		o := w.won(c)
 		o = w.apply(Change(o, store.Unknown, func(c *store.Change) { c.Due = store.DueIn(time.Minute + 999*time.Nanosecond) }))
 		o = w.read(o)
-		e := w.journal(o)[0]
+		e := w.event(o, 1)
 		for _, at := range []time.Time{o.CreatedAt, o.DueAt, o.Moment, o.KeyUntil, o.FirstSent, o.UnknownSince, o.TailAt, o.Read, e.At} {
 			if at.Nanosecond()%1000 != 0 || at.Location() != time.UTC {
 				w.Errorf("the instant %v isn't in microseconds and UTC", at)
@@ -155,16 +155,19 @@ func everyAnswerIsDated(w *world) {
 	}
 	later("Claim", o.Read)
 	twin := w.claim(Claim(Operation(i, On(o, 1), Writes(DigestOf("door")))))
-	later("Claimed.Slot", twin.Slot[0].Read)
+	later("Claimed.Slot", nth(w, "rows", twin.Slot, 0).Read)
+	if twin.Newest == nil {
+		w.Fatal("the answer doesn't say which write is the newest")
+	}
 	later("Claimed.Newest", twin.Newest.Read)
 	second := w.claim(Claim(Operation(i, Writes(DigestOf("door")))))
-	later("Claimed.Others", second.Others[0].Read)
+	later("Claimed.Others", nth(w, "others", second.Others, 0).Read)
 	later("Get", w.read(o).Read)
-	later("List", w.inIntent(i)[0].Read)
+	later("List", nth(w, "rows", w.inIntent(i), 0).Read)
 	after := w.apply(Change(o, store.Unknown, inDoubt))
 	later("Apply", after.Read)
 	later("StaleError", refused[*store.StaleError](w, Change(o, store.Unknown)).Current.Read)
-	later("BlockedError", refused[*store.BlockedError](w, Attempt(second.Operation)).Others[0].Read)
+	later("BlockedError", nth(w, "others", refused[*store.BlockedError](w, Attempt(second.Operation)).Others, 0).Read)
 	w.age(2 * Lease)
-	later("Take", w.take()[0].Read)
+	later("Take", nth(w, "rows", w.take(), 0).Read)
 }

@@ -70,21 +70,15 @@ func guardRace(w *world) {
 	i := w.intent()
 	first := w.standing(i, store.Failed)
 	var answer, look store.Claimed
-	w.race(2, func(n int, l store.Ledger) error {
+	w.race(2, func(n int, l store.Ledger) (err error) {
 		if n == 0 {
 			if _, err := l.Apply(w.ctx, Change(first, store.Manual)); err != nil {
 				return err
 			}
-			got, err := l.Claim(w.ctx, Claim(Operation(i, On(first, 2)), Look))
-			if err == nil {
-				look = got[0]
-			}
+			look, err = w.claimBy(l, Claim(Operation(i, On(first, 2)), Look))
 			return err
 		}
-		got, err := l.Claim(w.ctx, Claim(Operation(i, On(first, 2)), After(first)))
-		if err == nil {
-			answer = got[0]
-		}
+		answer, err = w.claimBy(l, Claim(Operation(i, On(first, 2)), After(first)))
 		return err
 	})
 	want(w, "the state of the guard", w.read(first).State, store.Manual)

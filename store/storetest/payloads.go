@@ -43,7 +43,7 @@ func payloads(s suite) {
 		o := w.standing(w.intent(), store.Manual)
 		for name, body := range bodies {
 			o = w.apply(Change(o, store.Manual, func(c *store.Change) { c.Body = body }))
-			if events := w.journal(o); !bytes.Equal(events[len(events)-1].Body, body) {
+			if e := w.event(o, o.Version); !bytes.Equal(e.Body, body) {
 				w.Errorf("the body %q came back changed", name)
 			}
 		}
@@ -61,7 +61,7 @@ func payloads(s suite) {
 			for name, field := range map[string]string{"CallID": got.CallID, "Resource": got.Resource, "Reason": got.Reason, "Verdict": got.Verdict} {
 				want(w, name, field, text)
 			}
-			e := w.journal(o)[1]
+			e := w.event(o, 2)
 			want(w, "the event's texts", [3]string{e.Reason, e.Kind, e.Actor}, [3]string{text, text, text})
 			w.verify(o)
 		}
@@ -73,7 +73,13 @@ func payloads(s suite) {
 func callersKeepTheirBytes(w *world) {
 	i := w.intent()
 	c := Claim(Operation(i))
+	wantedArguments, wantedFields := string(c.Operation.Arguments), string(c.Operation.Fields)
 	o := w.won(c)
+	clear(c.Operation.Arguments)
+	clear(o.Fields)
+	want(w, "the arguments", string(w.read(o).Arguments), wantedArguments)
+	want(w, "the fields", string(w.read(o).Fields), wantedFields)
+
 	change := Completion(o, "r-1")
 	o = w.apply(change)
 	wanted := w.read(o)
@@ -81,10 +87,10 @@ func callersKeepTheirBytes(w *world) {
 	wanted.Trace, wanted.Result = bytes.Clone(wanted.Trace), bytes.Clone(wanted.Result)
 
 	got := w.read(o)
-	events := w.journal(o)
+	event := w.event(o, 2)
 	for _, b := range [][]byte{
 		c.Operation.Arguments, c.Operation.Fields, c.Operation.Trace, change.Result, change.Body,
-		o.Arguments, o.Fields, o.Trace, o.Result, got.Arguments, got.Fields, got.Trace, got.Result, events[1].Body,
+		o.Arguments, o.Fields, o.Trace, o.Result, got.Arguments, got.Fields, got.Trace, got.Result, event.Body,
 	} {
 		clear(b)
 	}

@@ -17,11 +17,8 @@ func races(s suite) {
 		for range 4 {
 			c := Claim(Operation(w.intent()))
 			answers := make([]store.Claimed, 8)
-			w.race(len(answers), func(n int, l store.Ledger) error {
-				got, err := l.Claim(w.ctx, c)
-				if err == nil {
-					answers[n] = got[0]
-				}
+			w.race(len(answers), func(n int, l store.Ledger) (err error) {
+				answers[n], err = w.claimBy(l, c)
 				return err
 			})
 			for _, a := range answers {
@@ -77,11 +74,8 @@ func claimRace(w *world, likely bool) {
 	i := w.intent()
 	first := Operation(i)
 	answers := make([]store.Claimed, 16)
-	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(i, On(first, 1)), func(c *store.Claim) { c.Likely = likely }))
-		if err == nil {
-			answers[n] = got[0]
-		}
+	w.race(len(answers), func(n int, l store.Ledger) (err error) {
+		answers[n], err = w.claimBy(l, Claim(Operation(i, On(first, 1)), func(c *store.Claim) { c.Likely = likely }))
 		return err
 	})
 	won := 0

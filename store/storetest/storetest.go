@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/settle-go/settle/store"
 )
 
@@ -42,6 +44,10 @@ type World struct {
 	// events' instants nor the row's TailAt, which the chain seals); a ledger
 	// with a clock of its own by that clock.
 	Age func(t testing.TB, d time.Duration)
+	// Cases reads an operation's cases, open and closed ones, in the order in
+	// which they were opened: no method of a ledger shows them. Where it is nil
+	// the suite can't look at them.
+	Cases func(t testing.TB, operation uuid.UUID) []store.Case
 }
 
 // Run runs the suite. open makes a new, empty world for each test; it is called

@@ -74,19 +74,17 @@ func (s *stormWorker) work() error {
 	if place == 1 {
 		c.Hold = &store.Hold{Told: s.settled(model.Intent)}
 	}
-	answers, err := s.ledger.Claim(s.w.ctx, c)
+	a, err := s.w.claimBy(s.ledger, c)
 	if err != nil {
 		return again(err)
 	}
-	a := answers[0]
 	if !a.Won && len(a.Slot) > 0 && a.Slot[len(a.Slot)-1].State.Settled() {
 		last := a.Slot[len(a.Slot)-1]
 		c.Operation.Number = last.Number + 1
 		After(last)(&c)
-		if answers, err = s.ledger.Claim(s.w.ctx, c); err != nil {
+		if a, err = s.w.claimBy(s.ledger, c); err != nil {
 			return again(err)
 		}
-		a = answers[0]
 	}
 	row, mine, err := s.begin(a)
 	if err != nil || !mine {

@@ -69,11 +69,8 @@ func uniqueRace(w *world) {
 		intents[n] = w.intent()
 	}
 	answers := make([]store.Claimed, len(intents))
-	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(intents[n], only)))
-		if err == nil {
-			answers[n] = got[0]
-		}
+	w.race(len(answers), func(n int, l store.Ledger) (err error) {
+		answers[n], err = w.claimBy(l, Claim(Operation(intents[n], only)))
 		return err
 	})
 	var winner store.Operation

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 	"testing"
@@ -54,6 +55,18 @@ func (w *world) propose(proposed store.Intent) store.Intent {
 func (w *world) claim(c store.Claim) store.Claimed {
 	w.Helper()
 	return w.claimAll(c)[0]
+}
+
+// claimBy makes one claim through a handle, for callers that race.
+func (w *world) claimBy(l store.Ledger, c store.Claim) (store.Claimed, error) {
+	answers, err := l.Claim(w.ctx, c)
+	if err == nil && len(answers) != 1 {
+		err = fmt.Errorf("got %d answers to one claim", len(answers))
+	}
+	if err != nil {
+		return store.Claimed{}, err
+	}
+	return answers[0], nil
 }
 
 func (w *world) claimAll(claims ...store.Claim) []store.Claimed {
@@ -146,6 +159,21 @@ func (w *world) journal(o store.Operation) []store.Event {
 	events, err := w.Ledger.Events(w.ctx, o.ID, 0)
 	w.must(err, "Events")
 	return events
+}
+
+// event gets one event of the operation.
+func (w *world) event(o store.Operation, seq int) store.Event {
+	w.Helper()
+	return nth(w, "events", w.journal(o), seq-1)
+}
+
+// nth is an element that must be there.
+func nth[T any](w *world, name string, of []T, n int) T {
+	w.Helper()
+	if n < 0 || n >= len(of) {
+		w.Fatalf("got %d %s, want number %d", len(of), name, n+1)
+	}
+	return of[n]
 }
 
 // verify requires the operation's chain to be whole.
@@ -310,6 +338,6 @@ func (w *world) wantInstant(name string, got, want time.Time) {
 func want[T comparable](w *world, name string, got, want T) {
 	w.Helper()
 	if got != want {
-		w.Errorf("%s is %v, want %v", name, got, want)
+		w.Errorf("%s is %s, want %s", name, short(got), short(want))
 	}
 }

@@ -22,6 +22,16 @@ func writes(s suite) {
 		want(w, "the number", w.record(w.intent()).ResourceSeq, int64(0))
 	})
 	s.test("R31ARunningLowerWriteMakesTheNewOneWait", writeWaits)
+	s.test("R31WhatAwaitsApprovalDoesntWaitForOthers", func(w *world) {
+		resource := SomeDigest()
+		lower := w.record(w.intent(), Writes(resource))
+		for _, state := range []store.State{store.AwaitingApproval, store.Retryable} {
+			a := w.claim(Claim(Operation(w.intent(), Writes(resource), In(state))))
+			w.wantWon(a)
+			want(w, "the state", a.Operation.State, state)
+			want(w, "the first lower write", nth(w, "others", a.Others, 0).ID, lower.ID)
+		}
+	})
 	s.test("R31ALowerWriteInDoubtMakesTheNewOneWait", func(w *world) {
 		for _, state := range []store.State{store.Unknown, store.Manual} {
 			resource := SomeDigest()
@@ -81,9 +91,20 @@ func writes(s suite) {
 		lower := w.record(w.intent(), Writes(resource))
 		row := w.record(i, Writes(resource))
 		w.record(w.intent(), Writes(resource)) // a higher one isn't waited for
-		a := w.claim(Claim(Operation(i, On(row, 1), Writes(resource))))
+		a := w.claim(Claim(Operation(i, On(row, 1))))
 		w.wantRecorded(a, row)
 		w.wantOthers(a.Others, lower)
+	})
+	s.test("R31ATwinIsShownWhatTheLastNumberWaitsFor", func(w *world) {
+		resource, i := SomeDigest(), w.intent()
+		first := w.standing(i, store.Failed, Writes(resource))
+		lower := w.record(w.intent(), Writes(resource))
+		second := w.won(Claim(Operation(i, On(first, 2)), After(first)))
+		for number := 1; number <= 2; number++ {
+			a := w.claim(Claim(Operation(i, On(first, number))))
+			w.wantRecorded(a, first, second)
+			w.wantOthers(a.Others, lower)
+		}
 	})
 	s.test("R31WhoDoesntWinIsShownTheNewestWrite", newestWrite)
 	s.test("R31AnAttemptStartsForTheHighestNumberOnly", func(w *world) {
@@ -161,14 +182,14 @@ func writeWaits(w *world) {
 	w.wantInstant("FirstSent", o.FirstSent, time.Time{})
 	want(w, "the owner", o.Owner, c.Operation.Owner)
 	w.wantOthers(a.Others, lower)
-	want(w, "the first move", w.journal(o)[0].Move, store.Move{To: store.Retryable})
+	want(w, "the first move", w.event(o, 1).Move, store.Move{To: store.Retryable})
 	w.verify(o)
 }
 
 func newestWrite(w *world) {
 	resource, i := SomeDigest(), w.intent()
 	first := w.standing(i, store.Completed, Writes(resource))
-	twin := Claim(Operation(i, On(first, 1), Writes(resource)))
+	twin := Claim(Operation(i, On(first, 1)))
 	newest := func() store.Operation {
 		a := w.claim(twin)
 		w.wantRecorded(a, first)
@@ -201,11 +222,8 @@ func newestWrite(w *world) {
 func writeRace(w *world) {
 	resource, i := SomeDigest(), w.intent()
 	answers := make([]store.Claimed, 8)
-	w.race(len(answers), func(n int, l store.Ledger) error {
-		got, err := l.Claim(w.ctx, Claim(Operation(i, Writes(resource))))
-		if err == nil {
-			answers[n] = got[0]
-		}
+	w.race(len(answers), func(n int, l store.Ledger) (err error) {
+		answers[n], err = w.claimBy(l, Claim(Operation(i, Writes(resource))))
 		return err
 	})
 	seen := map[int64]bool{}
@@ -238,10 +256,8 @@ func startRace(w *world) {
 			}
 			return err
 		}
-		got, err := l.Claim(w.ctx, Claim(Operation(i, Writes(resource))))
-		if err == nil {
-			newer = got[0].Operation
-		}
+		a, err := w.claimBy(l, Claim(Operation(i, Writes(resource))))
+		newer = a.Operation
 		return err
 	})
 	if started := blocked == nil; started == (newer.State == store.Running) {

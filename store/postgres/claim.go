@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Claim implements [store.Ledger].
+//
+// Round trips: one, and one more for a plain claim that wasn't won and wasn't
+// [store.Claim.Likely]. A claim that must be decided anew, because what refused
+// it was gone before it could be read, takes another one.
+func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Claimed, error) {
+	for _, c := range claims {
+		if move := (store.Move{To: c.Operation.State}); !c.Look && !move.Allowed() {
+			return nil, &store.MoveError{Move: move}
+		}
+	}
+	conn, err := l.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	w := newWave(l, conn, claims)
+	switch {
+	case len(claims) == 0:
+		return nil, nil
+	case len(claims) == 1 && plain(claims[0]):
+		err = w.claimOne(ctx)
+	case allPlain(claims):
+		err = w.claimMany(ctx)
+	}
+	if err == nil {
+		err = w.claimGuarded(ctx)
+	}
+	if err != nil {
+		return nil, fromWrite(err)
+	}
+	return w.answers, nil
+}
+
+// plain says whether a claim is decided by the unique constraint and the pinned
+// contract alone, and runs at once.
+func plain(c store.Claim) bool {
+	o := c.Operation
+	return o.State == store.Running && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
+}
+
+func allPlain(claims []store.Claim) bool {
+	for _, c := range claims {
+		if !plain(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// wave is one call of Claim under way.
+type wave struct {
+	ledger  *Ledger
+	conn    conn
+	claims  []store.Claim
+	answers []store.Claimed
+	open    []int // the claims that have no answer yet
+}
+
+// conn is what a wave travels on.
+type conn interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+func newWave(l *Ledger, c conn, claims []store.Claim) *wave {
+	w := &wave{ledger: l, conn: c, claims: claims, answers: make([]store.Claimed, len(claims)), open: make([]int, len(claims))}
+	for i := range claims {
+		w.open[i] = i
+	}
+	return w
+}
+
+// claimOne makes a single plain claim.
+func (w *wave) claimOne(ctx context.Context) error {
+	c := w.claims[0]
+	text := w.ledger.sql.claim
+	if !c.Known {
+		text = w.ledger.sql.claimFirst
+	}
+	var at time.Time
+	if !c.Likely {
+		err := w.conn.QueryRow(ctx, text, claimArgs(c)...).Scan((*instant)(&at))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return w.readSlots(ctx)
+		}
+		if err == nil {
+			w.won(0, at)
+		}
+		return err
+	}
+	var b pgx.Batch
+	b.Queue(text, claimArgs(c)...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
+	slots := w.queueSlots(&b)
+	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	if !at.IsZero() {
+		w.won(0, at)
+		return nil
+	}
+	w.meet(*slots)
+	return nil
+}
+
+// claimMany makes several plain claims in one statement.
+func (w *wave) claimMany(ctx context.Context) error {
+	var b pgx.Batch
+	likely := false
+	known := true
+	for _, c := range w.claims {
+		likely = likely || c.Likely
+		known = known && c.Known
+	}
+	if !known {
+		w.queueBind(&b)
+	}
+	won := map[uuid.UUID]time.Time{}
+	b.Queue(w.ledger.sql.claimMany, claimArrays(w.claims)...).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		var at time.Time
+		_, err := pgx.ForEachRow(rows, []any{(*key)(&id), (*instant)(&at)}, func() error {
+			won[id] = at
+			return nil
+		})
+		return err
+	})
+	var slots *[][]store.Operation
+	if likely {
+		slots = w.queueSlots(&b)
+	}
+	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	open := w.open
+	w.open = nil
+	for _, i := range open {
+		if at, ok := won[w.claims[i].Operation.ID]; ok {
+			w.won(i, at)
+		} else {
+			w.open = append(w.open, i)
+		}
+	}
+	switch {
+	case len(w.open) == 0:
+		return nil
+	case likely:
+		w.meet(*slots)
+		return nil
+	}
+	return w.readSlots(ctx)
+}
+
+// optional is for a row that may be absent.
+func optional(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// won answers a plain claim that made its row.
+func (w *wave) won(i int, at time.Time) {
+	row, _ := store.First(w.claims[i], at)
+	w.answers[i] = store.Claimed{Won: true, Operation: row}
+	w.close(i)
+}
+
+func (w *wave) close(i int) {
+	for n, open := range w.open {
+		if open == i {
+			w.open = append(w.open[:n:n], w.open[n+1:]...)
+			return
+		}
+	}
+}
+
+// readSlots reads what stands in the place of the open claims: a statement of
+// its own, with a snapshot that has the winner's commit.
+func (w *wave) readSlots(ctx context.Context) error {
+	var b pgx.Batch
+	slots := w.queueSlots(&b)
+	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	w.meet(*slots)
+	return nil
+}
+
+// queueSlots reads the slots of all claims, by claim.
+func (w *wave) queueSlots(b *pgx.Batch) *[][]store.Operation {
+	slots := make([][]store.Operation, len(w.claims))
+	var intents, digests []pgtype.UUID
+	for _, c := range w.claims {
+		intents, digests = append(intents, some(c.Operation.Intent)), append(digests, some(c.Operation.Slot))
+	}
+	b.Queue(w.ledger.sql.slots, intents, digests).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n int
+			var o store.Operation
+			if err := rows.Scan(append([]any{&n}, operationFields(&o)...)...); err != nil {
+				return err
+			}
+			slots[n-1] = append(slots[n-1], o)
+		}
+		return rows.Err()
+	})
+	return &slots
+}
+
+// meet answers the open claims whose number is recorded. The others met a
+// pinned contract and stay open.
+func (w *wave) meet(slots [][]store.Operation) {
+	for _, i := range append([]int(nil), w.open...) {
+		f := finding{slot: slots[i]}
+		if answer, ok := f.recorded(w.claims[i]); ok {
+			w.answers[i] = answer
+			w.close(i)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/settle-go/settle/store"
+)
+
+// Ledger is a ledger in a PostgreSQL database. It is safe for use by several
+// goroutines, and any number of processes may have one on the same schema.
+type Ledger struct {
+	pool   *pgxpool.Pool
+	schema string
+	sql    statements
+	limits bool // whether batches set a lock_timeout of their own
+	closed atomic.Bool
+}
+
+var _ store.Ledger = (*Ledger)(nil)
+
+// defaultLockWait is below the margin that a lease leaves for recording.
+const defaultLockWait = 2 * time.Second
+
+type config struct {
+	schema     string
+	lockWait   time.Duration
+	unmigrated bool
+}
+
+func newConfig() config { return config{schema: DefaultSchema, lockWait: defaultLockWait} }
+
+// Option configures [New].
+type Option interface{ applyToLedger(*config) }
+
+// SchemaOption configures [New], [Migrate] and [Migrations] alike.
+type SchemaOption interface {
+	Option
+	applyToSchema(*config)
+}
+
+type schemaOption string
+
+func (o schemaOption) applyToLedger(c *config) { c.schema = string(o) }
+func (o schemaOption) applyToSchema(c *config) { c.schema = string(o) }
+
+// WithSchema names the PostgreSQL schema that holds the ledger's tables and
+// types, [DefaultSchema] otherwise. Two ledgers in one database have two schemas.
+func WithSchema(name string) SchemaOption { return schemaOption(name) }
+
+type ledgerOption func(*config)
+
+func (o ledgerOption) applyToLedger(c *config) { o(c) }
+
+// WithoutMigration makes [New] leave the schema as it is: one that isn't there
+// or is older than this program is a [*store.SchemaError]. It is for roles that
+// may not change a schema, and for deployments that call [Migrate], or run what
+// [Migrations] returns, as a step of their own.
+func WithoutMigration() Option { return ledgerOption(func(c *config) { c.unmigrated = true }) }
+
+// WithLockWait bounds the wait for another transaction's lock, 2 s otherwise.
+// What runs into it wrote nothing and may be made again. It has to stay below
+// the margin that a lease leaves for recording. Where the role's or the
+// database's lock_timeout is shorter, that one holds.
+func WithLockWait(d time.Duration) Option { return ledgerOption(func(c *config) { c.lockWait = d }) }
+
+// New returns the ledger in the pool's database and brings its schema up to
+// date, unless [WithoutMigration] says otherwise. The pool stays the caller's:
+// [Ledger.Close] leaves it open.
+//
+// Errors: [*store.SchemaError] where the schema is newer than this program, or
+// older under WithoutMigration; [*IsolationError] where transactions don't run
+// at read committed; else what the database said.
+func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Ledger, error) {
+	c := newConfig()
+	for _, o := range options {
+		o.applyToLedger(&c)
+	}
+	if c.lockWait < time.Millisecond {
+		return nil, fmt.Errorf("store/postgres: a lock wait of %v: it must be 1 ms or more", c.lockWait)
+	}
+	session, err := inspect(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	if c.unmigrated {
+		err = checkVersion(ctx, pool, c.schema)
+	} else {
+		err = migrate(ctx, pool, c.schema)
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit := lockLimit{wait: c.lockWait, session: session > 0 && session <= c.lockWait}
+	texts, err := newStatements(c.schema, limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{pool: pool, schema: c.schema, sql: texts, limits: !limit.session}, nil
+}
+
+// IsolationError says that the database's transactions run at an isolation
+// level at which a claim that comes too late fails instead of reading the row.
+type IsolationError struct{ Level string }
+
+func (e *IsolationError) Error() string {
+	return fmt.Sprintf("store/postgres: default_transaction_isolation is %q and the ledger needs \"read committed\": set it for the role (ALTER ROLE … SET default_transaction_isolation) or in the connection string", e.Level)
+}
+
+// inspect reads the session's lock_timeout and refuses another isolation level.
+func inspect(ctx context.Context, pool *pgxpool.Pool) (lockTimeout time.Duration, err error) {
+	const query = `SELECT current_setting('default_transaction_isolation'), setting::bigint FROM pg_settings WHERE name = 'lock_timeout'`
+	var level string
+	var ms int64
+	if err := pool.QueryRow(ctx, query).Scan(&level, &ms); err != nil {
+		return 0, fromRead(err)
+	}
+	if level != "read committed" {
+		return 0, &IsolationError{Level: level}
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// Info implements [store.Ledger].
+func (l *Ledger) Info() store.Info { return store.Info{Name: "postgres", Durable: true} }
+
+// Close implements [store.Ledger]. It leaves the pool open.
+func (l *Ledger) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+// acquire takes a connection. Nothing was sent before it has one.
+func (l *Ledger) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if l.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fromRead(err)
+	}
+	return conn, nil
+}
+
+// send sends a batch: one round trip, and one transaction.
+func (l *Ledger) send(ctx context.Context, b *pgx.Batch) error {
+	conn, err := l.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return conn.SendBatch(ctx, b).Close()
+}
+
+// query collects the rows of one statement.
+func query[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	conn, err := l.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, scan)
+	if len(all) == 0 {
+		return nil, err
+	}
+	return all, err
+}
+
+// asRead and asWrite say what an error of send or query means, where it isn't
+// said already.
+func asRead(err error) error { return said(err, fromRead) }
+
+func asWrite(err error) error { return said(err, fromWrite) }
+
+func said(err error, say func(error) error) error {
+	var unwritten *store.UnwrittenError
+	if errors.Is(err, store.ErrClosed) || errors.As(err, &unwritten) {
+		return err
+	}
+	return say(err)
+}

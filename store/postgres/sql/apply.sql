@@ -1,0 +1,124 @@
+-- Changes of one operation: the row, its event and what hangs on the move, in
+-- one statement. Id, version, state and tail guard the write (R20). The row's
+-- tail_at is the event's instant, to the microsecond (R57).
+
+-- What a caller can't compute from the row that it saw: a renewal or a take
+-- moves these without a new version.
+-- name: instants
+tail_at, created_at, lease_until, due_at, moment, key_until, first_sent, unknown_since, settled_at
+
+-- name: seen
+id = $1::uuid AND version = $2::int AND state = $3::text::settle.state AND tail = $4::bytea
+
+-- The usual end of a first execution: from running to completed, with nothing
+-- in doubt. Every other change is a move or a start.
+-- name: settle
+WITH moved AS (
+    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $5::text, tail = $6::bytea, tail_at = t.now,
+        settled_at = t.now, moment = t.now + $7::interval, lease_until = NULL, due_at = NULL, unknown_since = NULL,
+        resource = $8::bytea, resource_digest = $9::uuid, result = $10::bytea, result_version = $11::int, flags = flags | $12::smallint
+    FROM {clock} t
+    WHERE {seen}
+    RETURNING id, {instants}
+), journaled AS (
+    INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash, body)
+    SELECT id, $2::int + 1, $13::int, tail_at, 'running>completed', $14::text, $15::text, $5::text, $6::bytea, $16::bytea FROM moved
+)
+SELECT {instants} FROM moved
+
+-- name: move
+WITH moved AS (
+    UPDATE settle.operation o SET
+        state = $5::text::settle.state, {counts},
+        moment = {moment},
+        lease_until = CASE WHEN $5::text = 'running' THEN lease_until END,
+        due_at = CASE WHEN $23::boolean THEN greatest(t.now + $22::interval, {moment}) ELSE t.now + $22::interval END,
+        unknown_since = CASE
+            WHEN $5::text = 'unknown' AND (unknown_since IS NULL OR $3::text = 'manual') THEN t.now
+            WHEN $5::text = 'retryable' OR $5::text::settle.state >= 'completed' THEN NULL
+            ELSE unknown_since END,
+        settled_at = CASE
+            WHEN $5::text::settle.state < 'completed' THEN NULL
+            WHEN $3::text::settle.state < 'completed' THEN t.now
+            ELSE settled_at END,
+        by_attribute = CASE WHEN $24::boolean THEN $25::boolean ELSE by_attribute END,
+        resource = CASE WHEN $24::boolean THEN $26::bytea ELSE resource END,
+        resource_digest = CASE WHEN $24::boolean THEN $27::uuid ELSE resource_digest END,
+        result = CASE WHEN $24::boolean THEN $28::bytea ELSE result END,
+        result_version = CASE WHEN $24::boolean THEN $29::int ELSE result_version END,
+        flags = CASE WHEN $24::boolean THEN flags | $30::smallint ELSE flags END
+    FROM {clock} t
+    WHERE {seen} AND {undecided}
+      AND NOT ($25::boolean AND EXISTS (SELECT FROM settle.operation other
+          WHERE other.resource_digest = $27::uuid AND other.tool = o.tool AND other.state = 'completed' AND other.id <> o.id))
+    RETURNING id, tenant, tool, {instants}
+), {journaled}, closed AS (
+    UPDATE settle."case" c SET closed_at = m.tail_at FROM moved m
+    WHERE $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text
+      AND c.operation = m.id AND c.closed_at IS NULL AND NOT c.incident
+), opened AS (
+    INSERT INTO settle."case" (operation, tenant, tool, reason, incident, opened_at)
+    SELECT id, tenant, tool, $6::text, false, tail_at FROM moved
+     WHERE $5::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text
+    UNION ALL
+    SELECT id, tenant, tool, $31::text, true, tail_at FROM moved WHERE $31::text <> ''
+), evidence AS (
+    INSERT INTO settle.attribute (digest, tool, operation)
+    SELECT $27::uuid, tool, id FROM moved WHERE $25::boolean AND $27::uuid IS NOT NULL
+)
+SELECT {instants} FROM moved
+
+-- What every change of the general kind takes.
+-- name: counts
+version = version + 1, reason = $6::text, tail = $7::bytea, tail_at = t.now,
+        doubts = $10::int, told = $11::boolean, granted = $12::boolean, visibility = $16::bigint,
+        checks = checks + CASE WHEN $13::boolean THEN 1 ELSE 0 END,
+        verdict = CASE WHEN $13::boolean THEN $14::text ELSE verdict END
+
+-- R21, as store.Next has it: a longer VisibilityDelay moves the moment back; a
+-- return ends it, or moves it back where others are in doubt.
+-- name: moment
+CASE WHEN $18::interval IS NULL THEN moment + $17::interval
+                 WHEN $19::boolean THEN t.now + $18::interval
+                 ELSE greatest(moment + $17::interval, t.now + $18::interval) END
+
+-- A decision is recorded once, whatever the version (R41). No index is needed:
+-- who writes the next event has seen all before it.
+-- name: undecided
+($8::uuid IS NULL OR NOT EXISTS (SELECT FROM settle.event d WHERE d.operation = $1::uuid AND d.decision = $8::uuid))
+
+-- name: journaled
+journaled AS (
+    INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash, decision, body)
+    SELECT id, $2::int + 1, $9::int, tail_at, ($3::text || '>' || $5::text)::settle.move, $20::text, $15::text, $6::text, $7::bytea,
+        $8::uuid, $21::bytea FROM moved
+)
+
+-- An attempt begins under the lock of its resource, if it has one (R31): a
+-- batch of this statement, start and rivals_of.
+-- name: lock_resource
+SELECT FROM settle.operation o JOIN settle.resource r ON r.key = o.resource_key WHERE o.id = $1::uuid FOR NO KEY UPDATE OF r
+
+-- The row is locked before the clock is read, so that a wait for the lock takes
+-- nothing from the lease (R22).
+-- name: start
+WITH was AS MATERIALIZED (
+    SELECT id FROM settle.operation WHERE {seen} FOR NO KEY UPDATE
+), t AS MATERIALIZED (
+    SELECT clock_timestamp() AS now FROM was
+), moved AS (
+    UPDATE settle.operation o SET
+        state = $5::text::settle.state, {counts},
+        moment = greatest({moment} + $22::interval, t.now + $24::interval),
+        lease_until = t.now + $23::interval, due_at = t.now + $23::interval, first_sent = coalesce(first_sent, t.now),
+        attempt = attempt + 1, owner = $25::uuid, run = $26::uuid, batch = $27::uuid, call_id = $28::bytea, trace = $29::bytea
+    FROM t
+    WHERE {seen} AND {undecided}
+      AND NOT EXISTS (SELECT FROM settle.operation n
+          WHERE n.resource_key = o.resource_key AND n.state = ANY ({standing}) AND n.resource_seq > o.resource_seq)
+      AND NOT EXISTS (SELECT FROM settle.operation n
+          WHERE n.resource_key = o.resource_key AND n.state < 'completed' AND n.resource_seq < o.resource_seq
+            AND (n.state = 'running' OR n.doubts > 0) AND n.moment > t.now)
+    RETURNING id, {instants}
+), {journaled}
+SELECT {instants} FROM moved

@@ -1,0 +1,72 @@
+-- Claims without a guard, hold, unique digest or resource: one statement, one
+-- commit. Who came too late gets no row and reads it with a later statement,
+-- since the snapshot of this one may be older than the winner's commit (R19).
+
+-- name: claimed
+INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
+    parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
+    lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt)
+SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
+    $12::uuid, $13::uuid, $14::uuid, $15::uuid, $16::bigint, $17::bigint, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
+    t.now + $23::interval, t.now + $23::interval, t.now + $24::interval, t.now + $25::interval, t.now, t.now, t.now,
+    $26::bytea, $27::text, 'running', 1, 1
+
+-- name: first_event
+INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)
+SELECT id, 1, 1, tail_at, '>running', 'claimed', $28::text, $27::text, $26::bytea FROM won
+RETURNING at
+
+-- name: claim
+WITH won AS (
+    {claimed}
+    FROM {clock} t
+    WHERE NOT EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest <> $8::uuid)
+    ON CONFLICT DO NOTHING
+    RETURNING id, tail_at)
+{first_event}
+
+-- The first claim of a tool in an intent pins the tool's identity definition in
+-- the same statement (R3). Where another claim pinned one after our snapshot,
+-- no row comes back, and the claim is decided under the lock.
+-- name: claim_first
+WITH bound AS (
+    INSERT INTO settle.contract (intent, tool, digest) VALUES ($2::uuid, $6::text, $8::uuid)
+    ON CONFLICT DO NOTHING RETURNING digest
+), won AS (
+    {claimed}
+    FROM {clock} t
+    WHERE EXISTS (SELECT FROM bound)
+       OR EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest = $8::uuid)
+    ON CONFLICT DO NOTHING
+    RETURNING id, tail_at)
+{first_event}
+
+-- The claims of one model turn, in the order of their keys: two calls that
+-- inserted in opposite order would wait for one another. Of two claims of one
+-- number the first given comes first. Their contracts were pinned by the
+-- statement before (bind).
+-- name: claim_many
+WITH won AS (
+    INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
+        parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
+        lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt)
+    SELECT k.id, k.intent, k.tenant, k.slot, k.number, k.tool, k.class::settle.class, k.contract, k.source, k.node, k.occurrence,
+        k.parent, k.owner, k.run, k.batch, k.visibility, k.escalate, k.fingerprint, k.fields, k.arguments, k.call_id, k.trace,
+        t.now + k.lease, t.now + k.lease, t.now + k.moment, t.now + k.key_window, t.now, t.now, t.now,
+        k.hash, k.reason, 'running', 1, 1
+    FROM {clock} t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
+            $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
+            $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
+            $26::bytea[], $27::text[])
+        WITH ORDINALITY AS k(id, intent, tenant, slot, number, tool, class, contract,
+            source, node, occurrence, parent, owner, run, batch, visibility, escalate,
+            fingerprint, fields, arguments, call_id, trace, lease, moment, key_window,
+            hash, reason, n)
+    WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
+    ORDER BY k.intent, k.slot, k.number, k.n
+    ON CONFLICT DO NOTHING
+    RETURNING id, tail_at, tail, reason)
+INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)
+SELECT won.id, 1, 1, won.tail_at, '>running', 'claimed', k.actor, won.reason, won.tail
+FROM won JOIN unnest($1::uuid[], $28::text[]) AS k(id, actor) ON k.id = won.id
+RETURNING operation, at

@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DefaultSchema is the PostgreSQL schema that the ledger lives in where
+// [WithSchema] doesn't say otherwise.
+const DefaultSchema = "settle"
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// statements holds the texts of folder sql, made for one schema.
+type statements struct {
+	claim, claimFirst, claimMany                                   string
+	lockLimit, bind, lockContracts, numberResources, lockResources string
+	lockGuards, claimGuarded, unbind                               string
+	slots, holding, unique, rivals                                 string
+	settle, move, lockResource, start, rivalsOf, current           string
+	proposeTenant, proposeIntent, findIntent                       string
+	renew, take, takeOne                                           string
+	get, list, listIntent, listParent, ofTenant, events, audit     string
+	settings, tables, standbys                                     string
+}
+
+func newStatements(schema string, limit lockLimit) (statements, error) {
+	t, err := readTexts(sqlFiles, schema)
+	if err != nil {
+		return statements{}, err
+	}
+	t.parts["limit_ms"] = limit.literal()
+	t.parts["clock"] = limit.clock()
+	s := statements{
+		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
+		lockLimit: t.of("lock_limit"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
+		numberResources: t.of("number_resources"), lockResources: t.of("lock_resources"),
+		lockGuards: t.of("lock_guards"), claimGuarded: t.of("claim_guarded"), unbind: t.of("unbind"),
+		slots: t.of("slots"), holding: t.of("holding"), unique: t.of("unique"), rivals: t.of("rivals"),
+		settle: t.of("settle"), move: t.of("move"), lockResource: t.of("lock_resource"), start: t.of("start"),
+		rivalsOf: t.of("rivals_of"), current: t.of("current"),
+		proposeTenant: t.of("propose_tenant"), proposeIntent: t.of("propose_intent"), findIntent: t.of("find_intent"),
+		renew: t.of("renew"), take: t.of("take"), takeOne: t.of("take_one"),
+		get: t.of("get"), list: t.of("list"), listIntent: t.of("list_intent"), listParent: t.of("list_parent"), ofTenant: t.of("of_tenant"), events: t.of("events"), audit: t.of("audit"),
+		settings: t.of("settings"), tables: t.of("tables"), standbys: t.of("standbys"),
+	}
+	return s, t.err
+}
+
+// lockLimit bounds the waits for locks. It travels in the statement that reads
+// the clock, since a session's settings don't survive a pooler between
+// transactions; where the session has a limit already, it is left out.
+type lockLimit struct {
+	wait    time.Duration
+	session bool
+}
+
+func (l lockLimit) literal() string { return fmt.Sprintf("'%dms'", l.wait.Milliseconds()) }
+
+func (l lockLimit) clock() string {
+	if l.session {
+		return "(SELECT clock_timestamp() AS now)"
+	}
+	return "(SELECT clock_timestamp() AS now, set_config('lock_timeout', " + l.literal() + ", true))"
+}
+
+// texts are named pieces of SQL. A piece names another one in braces.
+type texts struct {
+	parts map[string]string
+	err   error
+}
+
+func readTexts(files fs.FS, schema string) (*texts, error) {
+	t := &texts{parts: map[string]string{}}
+	names, err := fs.Glob(files, "sql/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.add(inSchema(string(content), schema)); err != nil {
+			return nil, fmt.Errorf("store/postgres: %s: %w", name, err)
+		}
+	}
+	return t, nil
+}
+
+// add takes in the pieces of a file, without their comments.
+func (t *texts) add(content string) error {
+	var name string
+	for line := range strings.Lines(content) {
+		if after, ok := strings.CutPrefix(line, "-- name: "); ok {
+			name = strings.TrimSpace(after)
+			if _, twice := t.parts[name]; twice {
+				return fmt.Errorf("two statements are called %q", name)
+			}
+			t.parts[name] = ""
+			continue
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "--") || name == "" {
+			continue
+		}
+		t.parts[name] += line
+	}
+	return nil
+}
+
+var reference = regexp.MustCompile(`\{(\w+)\}`)
+
+// of returns a statement with the pieces that it names put in.
+func (t *texts) of(name string) string {
+	text, ok := t.parts[name]
+	if !ok && t.err == nil {
+		t.err = fmt.Errorf("store/postgres: there is no statement %q", name)
+	}
+	return reference.ReplaceAllStringFunc(strings.TrimSpace(text), func(ref string) string {
+		return t.of(ref[1 : len(ref)-1])
+	})
+}
+
+var qualifier = regexp.MustCompile(`\bsettle\.`)
+
+// inSchema replaces the schema that the SQL files are written for.
+func inSchema(text, schema string) string {
+	return qualifier.ReplaceAllLiteralString(text, pgx.Identifier{schema}.Sanitize()+".")
+}
