@@ -23,7 +23,7 @@ func (x *Executor) authorize(ctx context.Context, r *request, operation, purpose
 // (R48). What the caller may not see any more is left out (R46).
 func (x *Executor) answer(ctx context.Context, r *request, row store.Operation, status Status) Outcome {
 	out := Outcome{Status: status, Tool: r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
-		Replayed: row.State.Settled(), state: row.State, repeatable: r.tool.contract.Repeatable}
+		Replayed: row.State.Settled(), composite: row.Class == store.Composite, state: row.State, repeatable: r.tool.contract.Repeatable}
 	if row.State == store.Retryable && row.Reason == reasonThrottled {
 		out.NotBefore = row.DueAt
 	}
@@ -77,8 +77,12 @@ func (j *job) outcome(row store.Operation, end ending) Outcome {
 	if row.State != store.Failed {
 		out.Detail = ""
 	}
+	if row.Class == store.Composite && row.State != store.Completed {
+		out.composite, out.Related = true, j.run.stepsDone()
+	}
 	if end.open != nil && row.State == store.Retryable {
-		out.Status, out.Related = end.open.Status, []Related{{Operation: end.open.Operation, Tool: end.open.Tool, State: end.open.state.String()}}
+		out.Status = end.open.Status
+		out.Related = append(out.Related, Related{Operation: end.open.Operation, Tool: end.open.Tool, State: end.open.state.String()})
 	}
 	if row.State == store.Completed {
 		out.Resource = row.Resource

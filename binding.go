@@ -27,10 +27,12 @@ type binding struct {
 	schema   *schema.Schema
 	// offered is the schema that the model is shown: with the occurrence
 	// parameter where the tool is Repeatable (R9).
-	offered   json.RawMessage
-	steps     []*binding
+	offered json.RawMessage
+	steps   []*binding
+	// sealed says that a codec encrypts what is stored, secrets included (R56).
+	sealed bool
 	// undo is the tool's compensation, or nil.
-	undo *binding
+	undo      *binding
 	hasDo     bool
 	hasLookup bool
 	// digest is that of the identity definition (R3).

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -58,6 +59,7 @@ type steps struct {
 	// key is the composite's key that the steps are derived from.
 	key       Key
 	resources map[string]string
+	done      []Related
 	open      *StepError
 }
 
@@ -88,7 +90,7 @@ func Step[In, Out any](ctx context.Context, op Op, name string, tool Tool[In, Ou
 	if out.Status != StatusCompleted {
 		return zero, parent.stepEnded(name, out)
 	}
-	parent.stepDone(name, out.Resource)
+	parent.stepDone(name, out)
 	if value, ok := out.value.(Out); ok {
 		return value, nil
 	}
@@ -153,10 +155,22 @@ func (r *running) upstreamOf(s step) (map[string]string, error) {
 	return upstream, nil
 }
 
-func (r *running) stepDone(name, resource string) {
+func (r *running) stepDone(name string, out Outcome) {
 	r.steps.mu.Lock()
 	defer r.steps.mu.Unlock()
-	r.steps.resources[name] = resource
+	r.steps.resources[name] = out.Resource
+	r.steps.done = append(r.steps.done, Related{Operation: out.Operation, Tool: out.Tool, State: string(out.Status), Resource: out.Resource})
+}
+
+// stepsDone lists what a composite's run has completed: it stays done, however
+// the composite itself ends.
+func (r *running) stepsDone() []Related {
+	if r == nil || r.steps == nil {
+		return nil
+	}
+	r.steps.mu.Lock()
+	defer r.steps.mu.Unlock()
+	return slices.Clone(r.steps.done)
 }
 
 func (r *running) stepEnded(name string, out Outcome) error {

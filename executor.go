@@ -20,7 +20,9 @@ import (
 // Executor runs tool calls to a known outcome. It is safe for concurrent use;
 // one per process is enough. Its memory doesn't grow with the operations run.
 type Executor struct {
-	ledger   store.Ledger
+	ledger store.Ledger
+	// watched is the ledger as the host gave it, for what it offers beside.
+	watched  store.Ledger
 	tools    map[string]*binding
 	byKey    map[string]*binding // by the name that operations are keyed by
 	order    []*binding
@@ -65,6 +67,7 @@ type settings struct {
 	concurrency int
 	log         *slog.Logger
 	telemetry   telemetryOptions
+	codec       Codec
 	policy      func(context.Context, OperatorAction) error
 }
 
@@ -141,7 +144,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 		o.apply(&s)
 	}
 	x := &Executor{
-		ledger: ledger, settings: s, log: s.log, run: uuid.New(),
+		ledger: ledger, watched: ledger, settings: s, log: s.log, run: uuid.New(),
 		tools: map[string]*binding{}, byKey: map[string]*binding{},
 		intents: newBounded[[32]byte, store.Intent](rememberIntents),
 		seen:    newBounded[store.Digest, struct{}](rememberSlots),
@@ -149,6 +152,9 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 		told:    newBounded[uuid.UUID, struct{}](rememberTold),
 		schemas: newBounded[string, *schema.Schema](rememberSchemas),
 		live:    map[uuid.UUID]*job{}, closing: make(chan struct{}),
+	}
+	if s.codec != nil {
+		x.ledger = sealedLedger{Ledger: ledger, codec: s.codec}
 	}
 	if x.log == nil {
 		x.log = slog.Default()
@@ -217,9 +223,10 @@ func (x *Executor) addStep(step *binding) error {
 // index makes a tool and its compensation known by the name that operations are
 // keyed by.
 func (x *Executor) index(b *binding) {
+	b.sealed = x.settings.codec != nil
 	x.byKey[b.identity] = b
 	if b.undo != nil {
-		x.byKey[b.undo.identity] = b.undo
+		x.index(b.undo)
 	}
 }
 

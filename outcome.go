@@ -91,6 +91,8 @@ type Outcome struct {
 	err error
 	// value is the handler's own result, for Around and Step.
 	value any
+	// composite: the text must not say that there was no effect, since steps may be done.
+	composite bool
 	// repeatable: the text may mention the repeat parameter.
 	repeatable bool
 }

@@ -174,7 +174,7 @@ func (j *job) withoutEffect(c *store.Change, end ending) {
 		c.Due = store.DueIn(b.contract.StaleAfter)
 	case end.wait > 0:
 		c.Reason, c.Due = reasonThrottled, store.DueIn(end.wait)
-	case b.contract.Attempts > 0 && j.row.Attempt >= b.contract.Attempts && !j.approved:
+	case b.contract.Class != Composite && b.contract.Attempts > 0 && j.row.Attempt >= b.contract.Attempts && !j.approved:
 		c.To, c.Reason, c.Told, c.Granted = store.Failed, reasonExhausted, false, false
 	case c.Told:
 		c.Due = store.DueIn(b.contract.StaleAfter)

@@ -263,7 +263,7 @@ func (r *request) identityValues(business canonical.Value) ([]byte, error) {
 // stored is what the ledger keeps of the arguments: as first accepted, without
 // the fields that are secret (R29, R56).
 func (r *request) stored() []byte {
-	if len(r.tool.secret) == 0 {
+	if !r.tool.hasSecrets() {
 		return r.args
 	}
 	v := r.value
@@ -275,4 +275,4 @@ func (r *request) stored() []byte {
 
 // hasSecrets says that the stored arguments lack something, so that only the
 // caller can resume the operation.
-func (b *binding) hasSecrets() bool { return len(b.secret) > 0 }
+func (b *binding) hasSecrets() bool { return len(b.secret) > 0 && !b.sealed }

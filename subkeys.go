@@ -80,11 +80,20 @@ func tenantDigest(tenant string) [32]byte {
 	return [32]byte(d.Sum(nil))
 }
 
+// principalDigest names a principal in the ledger (R52).
+func principalDigest(p Principal) [32]byte {
+	d := deriver{sha256.New()}
+	d.text("settle principal")
+	d.text(p.Tenant)
+	d.text(p.Subject)
+	return [32]byte(d.Sum(nil))
+}
+
 // newIntent proposes an intent's row, with fresh random keys.
 func newIntent(p Principal, t Task) store.Intent {
 	return store.Intent{
 		ID: newID(), Digest: intentDigest(p, t), Tenant: uuid.New(), TenantDigest: tenantDigest(p.Tenant),
-		TenantName: p.Tenant, Subject: p.Subject, Task: t.ID, Goal: t.Goal,
+		Principal: principalDigest(p), TenantName: p.Tenant, Subject: p.Subject, Task: t.ID, Goal: t.Goal,
 		Key: randomKey(), TenantKey: randomKey(), Version: derivationVersion,
 	}
 }

@@ -125,7 +125,20 @@ func (o Outcome) repeatHint() string {
 	return fmt.Sprintf(" If it was really meant to be done once more, say so with the next number in %s.", occurrenceParameter)
 }
 
+// notCompleted tells of a composite that didn't come to its end: what its steps
+// did, stays.
+func (o Outcome) notCompleted() string {
+	text := o.Tool + " was not completed. Steps of it that are done stay done and won't be repeated."
+	if o.Detail != "" {
+		text += fmt.Sprintf(" The answer was: %q.", o.Detail)
+	}
+	return text + o.related()
+}
+
 func (o Outcome) failed() string {
+	if o.composite {
+		return o.notCompleted()
+	}
 	text := fmt.Sprintf("%s was refused and had no effect.", o.Tool)
 	if o.Detail != "" {
 		text = fmt.Sprintf("%s was refused and had no effect. The answer was: %q.", o.Tool, o.Detail)
@@ -140,6 +153,9 @@ func (o Outcome) failed() string {
 }
 
 func (o Outcome) notDone() string {
+	if o.composite {
+		return o.notCompleted() + " Nothing more is done about it unless it is called again with the same arguments."
+	}
 	text := fmt.Sprintf("%s did not happen and had no effect; nothing more is done about it unless it is called again.", o.Tool)
 	if !o.NotBefore.IsZero() {
 		text += fmt.Sprintf(" It must not be called before %s.", o.NotBefore.UTC().Format(time.RFC3339))

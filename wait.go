@@ -22,7 +22,7 @@ func (x *Executor) Wait(ctx context.Context, operation string) (Outcome, error) 
 		return Outcome{}, store.ErrNotFound
 	}
 	woken := make(chan struct{}, 1)
-	if w, ok := x.ledger.(store.Watcher); ok {
+	if w, ok := x.watched.(store.Watcher); ok {
 		stop := w.Watch(id, func() {
 			select {
 			case woken <- struct{}{}:

@@ -354,9 +354,10 @@ type Purge struct {
 	// After continues behind an operation; Limit bounds the page (0: 1,000).
 	After uuid.UUID
 	Limit int
-	// Subject, with Tenant (both by name), erases the payloads of a principal
-	// whatever their age and state, instead of those past their retention (R52).
-	Tenant, Subject string
+	// Principal, where it isn't zero, erases the payloads of that principal's
+	// intents whatever their age and state, instead of those past their
+	// retention (R52).
+	Principal [32]byte
 }
 
 // Purged says what a page of a purge did.

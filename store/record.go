@@ -24,6 +24,9 @@ type Intent struct {
 	Tenant uuid.UUID
 	// TenantDigest is SHA-256 over the tenant's name; unique among tenants.
 	TenantDigest [32]byte
+	// Principal is SHA-256 over the names of tenant and subject: what a
+	// principal's rows are erased by (R52).
+	Principal [32]byte
 	// The names, exactly as the host gave them.
 	TenantName, Subject, Task, Goal string
 	// Key is the intent's 256-bit random key; operation keys are derived under it (R11).

@@ -102,8 +102,8 @@ func (l *Ledger) purgeable(row *store.Operation, p store.Purge, now time.Time) b
 	if row.Flags&store.FlagPurged != 0 {
 		return false
 	}
-	if of := l.intent[row.Intent]; p.Subject != "" {
-		return of.TenantName == p.Tenant && of.Subject == p.Subject
+	if p.Principal != [32]byte{} {
+		return l.intent[row.Intent].Principal == p.Principal
 	}
 	if !row.State.Settled() || row.Retention == 0 || row.SettledAt.Add(row.Retention).After(now) {
 		return false

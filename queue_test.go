@@ -1,0 +1,179 @@
+package settle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store/memory"
+)
+
+type tick struct{ d time.Duration }
+
+func (c *tick) now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.d) }
+
+type payArgs struct {
+	Order  string `json:"order" settle:"identity"`
+	Amount int    `json:"amount"`
+}
+type paid struct {
+	ID string `json:"id" settle:"resource"`
+}
+
+func deskWorld(t *testing.T, tool settle.Tool[payArgs, paid]) (*settle.Executor, context.Context, context.Context, *tick) {
+	t.Helper()
+	clock := &tick{}
+	x, err := settle.New(memory.New(memory.WithClock(clock.now)), settle.WithTools(tool), settle.Volatile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := settle.WithPrincipal(context.Background(), settle.Principal{Tenant: "acme", Subject: "bot"})
+	ctx = settle.WithTask(ctx, settle.Task{ID: "t1", Goal: "g"})
+	desk := settle.WithOperator(context.Background(), settle.Operator{Name: "ann"})
+	return x, ctx, desk, clock
+}
+
+func TestR43ApprovalIsForOneEffect(t *testing.T) {
+	t.Parallel()
+	n := 0
+	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Approval: true},
+		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { n++; return paid{"p1"}, nil }}
+	x, ctx, desk, _ := deskWorld(t, tool)
+	call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"a","amount":1}`)}
+	out, _ := x.Execute(ctx, call)
+	if out.Status != settle.StatusAwaitingApproval {
+		t.Fatal(out.ForModel())
+	}
+	page, err := x.Queue().List(desk, settle.QueueFilter{})
+	if err != nil || len(page.Cases) != 1 {
+		t.Fatal(page, err)
+	}
+	c, err := x.Queue().Get(desk, out.Operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", c)
+	d := settle.Decision{Operation: out.Operation, Version: c.Version, ID: uuid.NewString(), Kind: settle.DecideApprove, Reason: "ok"}
+	if _, err := x.Queue().Decide(desk, d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Queue().Decide(desk, d); err != nil {
+		t.Fatal("the same decision again", err)
+	}
+	out, _ = x.Execute(ctx, call)
+	if out.Status != settle.StatusCompleted || n != 1 {
+		t.Fatal(out.ForModel(), n)
+	}
+	out, _ = x.Execute(ctx, call)
+	if !out.Replayed || n != 1 {
+		t.Fatal(out.ForModel())
+	}
+}
+
+func TestR40RunOnceMore(t *testing.T) {
+	t.Parallel()
+	n := 0
+	fail := errors.New("reset")
+	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Timeout: time.Second},
+		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { n++; return paid{"p1"}, fail }}
+	x, ctx, desk, clock := deskWorld(t, tool)
+	call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"a","amount":1}`)}
+	out, _ := x.Execute(ctx, call)
+	if out.Status != settle.StatusUnknown {
+		t.Fatal(out.ForModel())
+	}
+	clock.d += 6 * time.Second
+	r, err := x.Recover(ctx)
+	t.Log(r, err)
+	c, err := x.Queue().Get(desk, out.Operation)
+	if err != nil || c.State != "manual" {
+		t.Fatal(c, err)
+	}
+	d := settle.Decision{Operation: out.Operation, Version: c.Version, ID: uuid.NewString(), Kind: settle.DecideRunOnce, Reason: "asked them"}
+	fail = nil
+	if _, err := x.Queue().Decide(desk, d); err != nil {
+		t.Fatal(err)
+	}
+	r, err = x.Recover(ctx)
+	t.Log(r, err)
+	out, err = x.Wait(ctx, out.Operation)
+	if err != nil || out.Status != settle.StatusCompleted || n != 2 {
+		t.Fatal(out.ForModel(), err, n)
+	}
+}
+
+func TestR49Compensate(t *testing.T) {
+	t.Parallel()
+	undone := 0
+	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { return paid{"p1"}, nil },
+		Compensation: &settle.Compensation[payArgs, paid]{Contract: settle.Contract{NoLookup: true},
+			Do: func(_ context.Context, op settle.Op, o settle.Original[payArgs, paid]) error {
+				if o.Out.ID != "p1" || o.In.Amount != 1 || o.Resource != "p1" {
+					return errors.New("bad")
+				}
+				undone++
+				return nil
+			}}}
+	x, ctx, _, _ := deskWorld(t, tool)
+	call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"a","amount":1}`)}
+	out, _ := x.Execute(ctx, call)
+	undo, err := x.Compensate(ctx, out.Operation)
+	if err != nil || undo.Status != settle.StatusCompleted {
+		t.Fatal(undo, err)
+	}
+	undo, err = x.Compensate(ctx, out.Operation)
+	if err != nil || !undo.Replayed || undone != 1 {
+		t.Fatal(undo, err)
+	}
+	out, _ = x.Execute(ctx, call)
+	if out.CorrectedBy != undo.Operation {
+		t.Fatal(out.ForModel())
+	}
+	t.Log(out.ForModel())
+}
+
+func TestR13Composite(t *testing.T) {
+	t.Parallel()
+	var made []string
+	failing := true
+	step := settle.Tool[payArgs, paid]{Name: "ticket", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) {
+			made = append(made, in.Order)
+			return paid{"t-" + in.Order}, nil
+		}}
+	mail := settle.Tool[payArgs, paid]{Name: "mail", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) {
+			if failing {
+				return paid{}, settle.NotSent(errors.New("down"))
+			}
+			made = append(made, "mail")
+			return paid{"m"}, nil
+		}}
+	tool := settle.Tool[payArgs, paid]{Name: "incident", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{step, mail},
+		Do: func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
+			a, err := settle.Step(ctx, op, "ticket", step, payArgs{Order: in.Order, Amount: 1})
+			if err != nil {
+				return paid{}, err
+			}
+			_, err = settle.Step(ctx, op, "mail", mail, payArgs{Order: in.Order, Amount: 1}, settle.After("ticket"))
+			return a, err
+		}}
+	x, ctx, _, _ := deskWorld(t, tool)
+	call := settle.Call{Tool: "incident", Args: json.RawMessage(`{"order":"a","amount":1}`)}
+	out, _ := x.Execute(ctx, call)
+	t.Log(out.ForModel())
+	failing = false
+	out, _ = x.Execute(ctx, call)
+	t.Log(out.ForModel(), made)
+	if out.Status != settle.StatusCompleted || len(made) != 2 {
+		t.Fatal("composite")
+	}
+	b, _ := x.Brief(ctx)
+	t.Log(b)
+}

@@ -1,0 +1,195 @@
+package settle
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// sealedLedger seals on the way in and opens on the way out (R56); everything
+// else is the ledger's. The tenant's name, resources and the journal's metadata
+// stay readable, since rows are found and shown by them.
+type sealedLedger struct {
+	store.Ledger
+	codec Codec
+}
+
+func (l sealedLedger) seal(plain []byte, of uuid.UUID, what string) ([]byte, error) {
+	if plain == nil {
+		return nil, nil
+	}
+	return l.codec.Seal(plain, append(of[:], what...))
+}
+
+// open reads values that were stored before there was a codec as they are.
+func (l sealedLedger) open(value *[]byte, of uuid.UUID, what string) error {
+	if len(*value) == 0 || (*value)[0] != sealedMark[0] {
+		return nil
+	}
+	plain, err := l.codec.Open(*value, append(of[:], what...))
+	*value = plain
+	return err
+}
+
+// sealedName marks a name that is sealed: a character that no name may have.
+const sealedName = "\x1a"
+
+func (l sealedLedger) sealName(name *string, of uuid.UUID) error {
+	sealed, err := l.seal([]byte(*name), of, "name")
+	*name = sealedName + base64.RawStdEncoding.EncodeToString(sealed)
+	return err
+}
+
+func (l sealedLedger) openName(name *string, of uuid.UUID) error {
+	encoded, ok := strings.CutPrefix(*name, sealedName)
+	if !ok {
+		return nil
+	}
+	sealed, err := base64.RawStdEncoding.DecodeString(encoded)
+	if err != nil {
+		return errSealed
+	}
+	if err := l.open(&sealed, of, "name"); err != nil {
+		return err
+	}
+	*name = string(sealed)
+	return nil
+}
+
+func (l sealedLedger) openIntent(i *store.Intent) error {
+	return errors.Join(l.openName(&i.Subject, i.ID), l.openName(&i.Task, i.ID), l.openName(&i.Goal, i.ID),
+		l.open(&i.Key, i.ID, "key"), l.open(&i.TenantKey, i.Tenant, "tenant key"))
+}
+
+func (l sealedLedger) openRow(o *store.Operation) error {
+	return errors.Join(l.open(&o.Arguments, o.ID, "arguments"), l.open(&o.Result, o.ID, "result"))
+}
+
+func (l sealedLedger) openEntry(e *store.Entry) error {
+	return errors.Join(l.openRow(&e.Operation), l.openIntent(&e.Of))
+}
+
+// Intent implements [store.Ledger].
+func (l sealedLedger) Intent(ctx context.Context, p store.Intent) (store.Intent, error) {
+	var sealing []error
+	for _, name := range []*string{&p.Subject, &p.Task, &p.Goal} {
+		sealing = append(sealing, l.sealName(name, p.ID))
+	}
+	var err error
+	p.Key, err = l.seal(p.Key, p.ID, "key")
+	sealing = append(sealing, err)
+	p.TenantKey, err = l.seal(p.TenantKey, p.Tenant, "tenant key")
+	if err := errors.Join(append(sealing, err)...); err != nil {
+		return store.Intent{}, &store.UnwrittenError{Err: err}
+	}
+	stored, err := l.Ledger.Intent(ctx, p)
+	if err != nil {
+		return stored, err
+	}
+	if err := l.openIntent(&stored); err != nil {
+		return store.Intent{}, &store.UnwrittenError{Err: err}
+	}
+	return stored, nil
+}
+
+// Claim implements [store.Ledger].
+func (l sealedLedger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Claimed, error) {
+	sealed := make([]store.Claim, len(claims))
+	for i, c := range claims {
+		var err error
+		if c.Operation.Arguments, err = l.seal(c.Operation.Arguments, c.Operation.ID, "arguments"); err != nil {
+			return nil, &store.UnwrittenError{Err: err}
+		}
+		sealed[i] = c
+	}
+	answers, err := l.Ledger.Claim(ctx, sealed...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range answers {
+		if err := l.openAnswer(&answers[i]); err != nil {
+			// What was claimed stays, and its lease ends by itself: nothing is sent.
+			return nil, &store.UnwrittenError{Err: err}
+		}
+	}
+	return answers, nil
+}
+
+func (l sealedLedger) openAnswer(c *store.Claimed) error {
+	opening := []error{l.openRow(&c.Operation)}
+	for i := range c.Slot {
+		opening = append(opening, l.openRow(&c.Slot[i]))
+	}
+	for i := range c.Others {
+		opening = append(opening, l.openEntry(&c.Others[i]))
+	}
+	if c.Newest != nil {
+		opening = append(opening, l.openEntry(c.Newest))
+	}
+	return errors.Join(opening...)
+}
+
+// Apply implements [store.Ledger].
+func (l sealedLedger) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	var err error
+	if c.Result, err = l.seal(c.Result, c.Of.ID, "result"); err != nil {
+		return store.Operation{}, &store.UnwrittenError{Err: err}
+	}
+	row, err := l.Ledger.Apply(ctx, c)
+	var stale *store.StaleError
+	if errors.As(err, &stale) {
+		return row, errors.Join(err, l.openRow(&stale.Current))
+	}
+	if err != nil {
+		return row, err
+	}
+	return row, l.openRow(&row)
+}
+
+// Take implements [store.Ledger]. A row that can't be opened here is left out:
+// a worker that has its key takes it later.
+func (l sealedLedger) Take(ctx context.Context, t store.Take) ([]store.Entry, error) {
+	entries, err := l.Ledger.Take(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var own []store.Entry
+	for _, e := range entries {
+		if l.openEntry(&e) == nil {
+			own = append(own, e)
+		}
+	}
+	return own, nil
+}
+
+// Get implements [store.Ledger].
+func (l sealedLedger) Get(ctx context.Context, tenant string, operation uuid.UUID) (store.Entry, error) {
+	e, err := l.Ledger.Get(ctx, tenant, operation)
+	if err != nil {
+		return e, err
+	}
+	return e, l.openEntry(&e)
+}
+
+// List implements [store.Ledger].
+func (l sealedLedger) List(ctx context.Context, f store.Filter) ([]store.Entry, error) {
+	entries, err := l.Ledger.List(ctx, f)
+	for i := range entries {
+		err = errors.Join(err, l.openEntry(&entries[i]))
+	}
+	return entries, err
+}
+
+// Cases implements [store.Ledger].
+func (l sealedLedger) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEntry, error) {
+	cases, err := l.Ledger.Cases(ctx, f)
+	for i := range cases {
+		err = errors.Join(err, l.openEntry(&cases[i].Entry))
+	}
+	return cases, err
+}
