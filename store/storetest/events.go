@@ -70,6 +70,15 @@ func events(s suite) {
 		}
 		w.verify(o)
 	})
+	s.test("R57TimeBreaksNoChain", func(w *world) {
+		o := w.record(w.intent())
+		for _, to := range []store.State{store.Unknown, store.Manual, store.Completed} {
+			w.age(2 * Lease)
+			w.take()
+			o = w.apply(Change(w.read(o), to))
+			w.verify(o)
+		}
+	})
 	s.test("R57WhatChangedNothingIsAudited", func(w *world) {
 		o := w.record(w.intent())
 		w.must(w.Ledger.Audit(w.ctx), "Audit")

@@ -79,6 +79,16 @@ func hold(s suite) {
 		first := w.won(Claim(Operation(i, Whole, alone), UnderHold()))
 		w.wantRefused(w.claim(Claim(Operation(i, Whole, alone), UnderHold())), store.RefusedHold, first)
 	})
+	s.test("R30ManyMayHaveBeenTold", func(w *world) {
+		i := w.intent()
+		other := w.standing(i, store.Completed, Whole)
+		var told []uuid.UUID
+		for range 400 {
+			told = append(told, uuid.New())
+		}
+		w.wantRefused(w.claim(Claim(Operation(i, Whole), UnderHold(told...))), store.RefusedHold, other)
+		w.won(Claim(Operation(i, Whole), UnderHold(append(told, other.ID)...)))
+	})
 	s.test("R30OtherToolsAndIntentsDontHold", func(w *world) {
 		i := w.intent()
 		w.record(i, Whole, Tool("mail"))

@@ -99,6 +99,19 @@ func moments(s suite) {
 		want(w, "the state", w.read(o).State, store.Running)
 	})
 	s.test("R22EveryAnswerSaysWhenItWasRead", everyAnswerIsDated)
+	s.test("R22TheLedgersClockNeverRunsBackwards", func(w *world) {
+		o := w.record(w.intent())
+		handles := w.handles()
+		last := o.Read
+		for n := range 50 {
+			e, err := handles[n%len(handles)].Get(w.ctx, w.tenantOf(o), o.ID)
+			w.must(err, "Get")
+			if e.Read.Before(last) {
+				w.Errorf("a later read is dated %v earlier", last.Sub(e.Read))
+			}
+			last = e.Read
+		}
+	})
 	s.test("R22InstantsAreInMicrosecondsAndUTC", func(w *world) {
 		c := Claim(Operation(w.intent()))
 		c.Lease, c.KeyWindow = Lease+1234567*time.Nanosecond, time.Hour+time.Nanosecond

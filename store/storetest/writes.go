@@ -215,6 +215,12 @@ func newestWrite(w *world) {
 	if a := w.claim(Claim(Operation(w.intent(), Writes(SomeDigest())), Look)); a.Newest != nil {
 		w.Error("a resource without writes has a newest one")
 	}
+	gone := Operation(i)
+	late := w.claim(Claim(Operation(w.intent(), Writes(resource)), After(gone)))
+	w.wantRefused(late, store.RefusedGuard)
+	if late.Newest == nil || late.Newest.ID != second.ID {
+		w.Error("a refused write isn't shown the newest one")
+	}
 }
 
 // writeRace records writes on one resource at once: they get the numbers 1 to
