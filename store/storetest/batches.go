@@ -54,6 +54,10 @@ func batches(s suite) {
 			w.wantRow(a.Operation, first[n].Operation)
 		}
 	})
+}
+
+// batchOrder: the claims of a call are decided one after the other.
+func batchOrder(s suite) {
 	s.test("R19AClaimGivenTwiceMeetsItself", func(w *world) {
 		c := Claim(Operation(w.intent()))
 		for _, a := range w.claimAll(c, c) {

@@ -57,6 +57,9 @@ func cases(s suite) {
 		}
 		w.verify(o)
 	})
+}
+
+func decisions(s suite) {
 	s.test("R41ADecisionIsTakenOnce", func(w *world) {
 		seen := w.standing(w.intent(), store.Manual)
 		decision := uuid.New()

@@ -124,10 +124,7 @@ func calls(ctx context.Context, l store.Ledger, i store.Intent, o, unmade store.
 		"Intent": func() error { _, err := l.Intent(ctx, NewIntent()); return err },
 		"Claim":  func() error { _, err := l.Claim(ctx, Claim(unmade)); return err },
 		"Apply":  func() error { _, err := l.Apply(ctx, Change(o, store.Unknown)); return err },
-		"Renew": func() error {
-			_, err := l.Renew(ctx, Lease, store.Held{Operation: o.ID, Owner: o.Owner})
-			return err
-		},
+		"Renew":  func() error { _, err := l.Renew(ctx, Lease, held(o)); return err },
 		"Take":   func() error { _, err := l.Take(ctx, store.Take{Lease: Lease}); return err },
 		"Get":    func() error { _, err := l.Get(ctx, i.TenantName, o.ID); return err },
 		"List":   func() error { _, err := l.List(ctx, store.Filter{}); return err },

@@ -44,6 +44,9 @@ func events(s suite) {
 		w.wantEvents(w.journal(o), wanted...)
 		w.verify(o)
 	})
+}
+
+func journals(s suite) {
 	s.test("R57EventsContinueAfterANumber", func(w *world) {
 		o := w.standing(w.intent(), store.Manual)
 		o = w.apply(Change(o, store.Manual))

@@ -48,6 +48,9 @@ func take(s suite) {
 		w.age(time.Minute)
 		w.wantIDs(w.take(), o)
 	})
+}
+
+func takeOrder(s suite) {
 	s.test("R38EveryUnsettledStateCanBeTaken", func(w *world) {
 		i := w.intent()
 		n := 0
@@ -74,6 +77,9 @@ func take(s suite) {
 		w.wantIDs(w.take(limit(2)), all[3], all[2])
 		w.wantIDs(w.take(limit(2)), all[0])
 	})
+}
+
+func fairTakes(s suite) {
 	s.test("R36ThereIsABoundPerToolAndTenant", func(w *world) {
 		acme, other := w.intentOf("acme", "t"), w.intentOf("umbrella", "t")
 		for range 5 {

@@ -42,6 +42,9 @@ func writes(s suite) {
 			w.wantOthers(a.Others, lower)
 		}
 	})
+}
+
+func lowerWrites(s suite) {
 	s.test("R31ALowerWritePastItsMomentIsShownAndDoesntBlock", func(w *world) {
 		resource := SomeDigest()
 		first := w.record(w.intent(), Writes(resource))
@@ -75,6 +78,9 @@ func writes(s suite) {
 			w.wantOthers(a.Others)
 		}
 	})
+}
+
+func shownWrites(s suite) {
 	s.test("R31ALostAnswerShowsWhatItWaitsFor", func(w *world) {
 		resource := SomeDigest()
 		lower := w.record(w.intent(), Writes(resource))
@@ -107,6 +113,9 @@ func writes(s suite) {
 		}
 	})
 	s.test("R31WhoDoesntWinIsShownTheNewestWrite", newestWrite)
+}
+
+func startedWrites(s suite) {
 	s.test("R31AnAttemptStartsForTheHighestNumberOnly", func(w *world) {
 		for _, state := range store.States() {
 			resource := SomeDigest()
