@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,7 +98,8 @@ func (a address) exec(ctx context.Context, statement string) error {
 // connect opens the database beside the ledger.
 func (a address) connect() (*sql.DB, error) {
 	if a.File != "" {
-		return sql.Open("sqlite", "file:"+a.File+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+		file := url.URL{Scheme: "file", OmitHost: true, Path: a.File, RawQuery: "_pragma=busy_timeout(10000)&_txlock=immediate"}
+		return sql.Open("sqlite", file.String())
 	}
 	return sql.Open("pgx", a.DSN)
 }

@@ -449,6 +449,31 @@ func (w *world) effects(s *farside.Server, want int) {
 	}
 }
 
+// lands waits until a far side has acted on a request that nobody waits for any
+// more.
+func (w *world) lands(s *farside.Server, effects int) {
+	w.Helper()
+	w.comes("an effect", func() bool { return len(s.Effects()) == effects })
+}
+
+// settles waits until the tool's one operation has come to a state by itself.
+func (w *world) settles(tool string, want store.State) {
+	w.Helper()
+	w.comes("the state "+want.String(), func() bool { return w.only(tool).State == want })
+}
+
+// comes waits for what no channel tells of.
+func (w *world) comes(what string, there func() bool) {
+	w.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !there(); <-tick.C {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s didn't come", what)
+		}
+	}
+}
+
 // writes counts the requests that came to act.
 func (w *world) writes(s *farside.Server) (n int) {
 	for _, r := range s.Requests() {
