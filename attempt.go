@@ -129,15 +129,6 @@ func (j *job) attempt(ctx context.Context) ending {
 }
 
 func (j *job) dispatch(ctx context.Context) ending {
-	lease, budget := j.r.tool.contract.lease(), j.r.tool.contract.Timeout
-	left := lease - recordMargin - elapsed(j.asked)
-	renewed := budget > lease-recordMargin
-	if !renewed {
-		budget = min(budget, left)
-	}
-	if left <= 0 {
-		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}
-	}
 	if j.row.Attempt > 1 || j.worker {
 		if err := j.x.authorize(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
 			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}
@@ -150,15 +141,23 @@ func (j *job) dispatch(ctx context.Context) ending {
 		}
 		j.run.steps = steps
 	}
+	budget, left := j.r.tool.contract.Timeout, j.left()
+	renewed := budget > j.r.tool.contract.lease()-recordMargin
+	if left <= 0 || renewed && left <= renewalNeeds {
+		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}
+	}
+	if !renewed {
+		budget = min(budget, left)
+	}
 	ctx, cancel := context.WithTimeout(j.handlerContext(ctx), budget)
 	defer cancel()
 	if renewed {
-		defer j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, j.asked, cancel)()
+		defer j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, time.Now().Add(left+recordMargin/2), cancel)()
 	}
 
 	ended := make(chan ending, 1)
-	go j.call(ctx, ended)
-	timer := time.NewTimer(budget + recordMargin/2)
+	go j.call(ctx, j.run, ended)
+	timer := time.NewTimer(budget + recordMargin/4)
 	defer timer.Stop()
 	select {
 	case end := <-ended:
@@ -166,6 +165,14 @@ func (j *job) dispatch(ctx context.Context) ending {
 	case <-timer.C:
 		return ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: ended}
 	}
+}
+
+// left is the time that an attempt which begins now has: what the ledger gave
+// when it answered, by its own clock, less the time since it was asked and half
+// of the margin, which is kept for the record. The other half is there for the
+// claim to travel, so that a slow ledger doesn't cut into the contract's timeout.
+func (j *job) left() time.Duration {
+	return j.row.LeaseUntil.Sub(j.row.Read) - elapsed(j.asked) - recordMargin/2
 }
 
 var (
@@ -193,7 +200,7 @@ func (j *job) handlerContext(ctx context.Context) context.Context {
 
 // call runs the handler. A panic, and a goroutine that ends without returning,
 // are unknown outcomes; the stack goes to the log only (R27).
-func (j *job) call(ctx context.Context, ended chan<- ending) {
+func (j *job) call(ctx context.Context, run *running, ended chan<- ending) {
 	end := ending{knownError: knownError{err: errGone, effect: effectUnknown}}
 	defer func() {
 		if p := recover(); p != nil {
@@ -206,10 +213,10 @@ func (j *job) call(ctx context.Context, ended chan<- ending) {
 		}
 		ended <- end
 	}()
-	value, err := j.r.run(ctx, Op{j.run}, j.r.in)
+	value, err := j.r.run(ctx, Op{run}, j.r.in)
 	end = j.x.judge(j.r.tool, value, err)
-	if j.run.steps != nil {
-		end = j.run.judgeComposite(end)
+	if run.steps != nil {
+		end = run.judgeComposite(end)
 	}
 }
 

@@ -51,9 +51,29 @@ func (x *Executor) investigate(ctx context.Context, e store.Entry, b *binding) (
 		return row, nil
 	}
 	if b == nil || !b.hasLookup {
+		if overtaken, err := x.isOvertaken(ctx, row); err != nil {
+			return row, err
+		} else if overtaken {
+			return x.giveWay(ctx, row, b)
+		}
 		return x.escalateIfDue(ctx, row, b), nil
 	}
 	return x.look(ctx, store.Entry{Operation: row, Of: e.Of}, b, "recovery")
+}
+
+// isOvertaken says whether a newer write on the row's resource was recorded:
+// such a row is nobody's case, since it is never made again (R31).
+func (x *Executor) isOvertaken(ctx context.Context, row store.Operation) (bool, error) {
+	if row.ResourceKey.IsZero() {
+		return false, nil
+	}
+	claimed, err := x.ledger.Claim(ctx, store.Claim{Look: true, Operation: store.Operation{Intent: row.Intent, Tenant: row.Tenant,
+		Slot: row.Slot, Number: row.Number, Tool: row.Tool, ResourceKey: row.ResourceKey}})
+	if err != nil {
+		return false, err
+	}
+	newest := claimed[0].Newest
+	return newest != nil && newest.ResourceSeq > row.ResourceSeq, nil
 }
 
 // expire notes that an attempt's lease ended without a word of it. That permits
@@ -88,6 +108,14 @@ func (x *Executor) look(ctx context.Context, e store.Entry, b *binding, actor st
 	change.Actor = actor
 	if change.ByAttribute && !x.maySee(ctx, e, b) {
 		change = caseOf(change, reasonResourceTaken)
+	}
+	if change.To == store.Manual {
+		if overtaken, err := x.isOvertaken(ctx, row); err != nil {
+			return row, err
+		} else if c, yields := giving(row, b); overtaken && yields {
+			c.Checked, c.Verdict, c.Body, c.Visibility, c.Actor = true, change.Verdict, change.Body, change.Visibility, actor
+			change = c
+		}
 	}
 	span.end(change.Verdict)
 	next, err := x.apply(ctx, change)

@@ -135,26 +135,28 @@ func (x *Executor) late(ctx context.Context, b *binding, attempt int, end ending
 // lateChange is what a late answer does to a row, or false where it says
 // nothing that the ledger doesn't know.
 func lateChange(b *binding, attempt int, end ending, row store.Operation) (store.Change, bool) {
-	c := store.Change{Of: row, To: row.State, Kind: "late_answer", Actor: "attempt", Reason: row.Reason,
+	c := store.Change{Of: row, To: row.State, Kind: "late_answer", Actor: "attempt", Reason: row.Reason, Body: endBody(attempt, end),
 		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
-	switch end.effect {
-	case effectHappened:
+	switch {
+	case end.effect == effectHappened:
 		return lateSuccess(b, attempt, end, row, c)
-	case effectNotSent, effectRejected, effectInterrupted:
-		// The attempt is one of the doubts; it isn't any more.
-		if row.Doubts == 0 || row.State != store.Unknown {
-			return c, false
-		}
-		if c.Doubts--; c.Doubts == 0 {
-			c.To, c.Reason, c.Due = store.Retryable, reasonNotSent, store.DueIn(resumeAfter)
-			c.Granted = b.contract.Approval
-			if end.effect == effectRejected {
-				c.To, c.Reason, c.Granted = store.Failed, reasonRejected, false
-			}
-		}
-		return c, true
+	case row.Doubts == 0 || row.State != store.Unknown && row.State != store.Manual:
+		return c, false
+	case end.effect == effectUnknown || row.State == store.Manual || row.Attempt != attempt:
+		// It settles nothing: the row doesn't say whether an earlier attempt is
+		// still one of the doubts (R23). But until now it could act (R21).
+		c.Kind, c.Returned, c.Visibility = "late_return", true, b.contract.VisibilityDelay
+		return c, row.Moment.Before(row.Read.Add(c.Visibility))
 	}
-	return c, false
+	// The last attempt is one of the doubts; it isn't any more.
+	if c.Doubts--; c.Doubts == 0 {
+		c.To, c.Reason, c.Due = store.Retryable, reasonNotSent, store.DueIn(resumeAfter)
+		c.Granted = b.contract.Approval
+		if end.effect == effectRejected {
+			c.To, c.Reason, c.Granted = store.Failed, reasonRejected, false
+		}
+	}
+	return c, true
 }
 
 func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c store.Change) (store.Change, bool) {
@@ -173,9 +175,14 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 	case store.Failed, store.Abandoned:
 		c.To, c.Reason = store.Manual, reasonLateSuccess
 	case store.Completed:
-		if row.Resource == end.resource {
+		// Without a resource two effects look the same, unless the class says
+		// that they are one.
+		if row.Resource == end.resource && (end.resource != "" || row.Attempt == 1 || b.repeats()) {
 			return c, false
 		}
+		c.Incident = reasonLateSuccess
+	case store.Superseded:
+		// The older state may stand where the newer one should.
 		c.Incident = reasonLateSuccess
 	case store.Running:
 		if row.Attempt == attempt {

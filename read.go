@@ -39,7 +39,7 @@ func (j *job) readOnce(ctx context.Context) ending {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above}), j.r.tool.contract.Timeout)
 	defer cancel()
 	ended := make(chan ending, 1)
-	go j.call(ctx, ended)
+	go j.call(ctx, j.run, ended)
 	var end ending
 	select {
 	case end = <-ended:

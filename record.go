@@ -78,7 +78,7 @@ func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, 
 		return true, false
 	}
 	change := j.x.startChange(j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
-	change.Reason, change.Body = j.reason(end), j.body(end)
+	change.Reason, change.Body = j.reason(end), endBody(j.row.Attempt, end)
 	if end.effect == effectUnknown && j.row.State == store.Running {
 		change.Doubts++
 	}
@@ -137,7 +137,7 @@ func (j *job) tell(ctx context.Context, row store.Operation) store.Operation {
 // change is the join of the operation's attempts with this one (R23).
 func (j *job) change(end ending) store.Change {
 	b := j.r.tool
-	c := store.Change{Of: j.row, Kind: "attempt_ended", Actor: j.actor(), Reason: j.reason(end), Body: j.body(end),
+	c := store.Change{Of: j.row, Kind: "attempt_ended", Actor: j.actor(), Reason: j.reason(end), Body: endBody(j.row.Attempt, end),
 		Returned: !end.atWork, Visibility: b.contract.VisibilityDelay, Doubts: j.row.Doubts}
 	switch {
 	case end.effect == effectHappened:
@@ -230,14 +230,15 @@ func (j *job) reason(end ending) string {
 	return reasonUnclear
 }
 
-// body is the event's metadata: no error texts, since they may quote data (R55).
-func (j *job) body(end ending) []byte {
+// endBody is the event's metadata on how an attempt ended: no error texts, since
+// they may quote data (R55).
+func endBody(attempt int, end ending) []byte {
 	body, err := json.Marshal(struct {
 		Attempt int    `json:"attempt"`
 		Effect  string `json:"effect"`
 		AtWork  bool   `json:"at_work,omitempty"`
 		WaitMS  int64  `json:"wait_ms,omitempty"`
-	}{j.row.Attempt, end.effect.String(), end.atWork, end.wait.Milliseconds()})
+	}{attempt, end.effect.String(), end.atWork, end.wait.Milliseconds()})
 	if err != nil {
 		return nil
 	}

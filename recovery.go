@@ -201,7 +201,12 @@ func (x *Executor) rest(ctx context.Context, row store.Operation, b *binding) (s
 	if row.Told && reason == reasonExhausted {
 		reason = ""
 	}
-	c := store.Change{Of: row, To: store.Retryable, Kind: "checked", Actor: "recovery", Reason: row.Reason, Told: row.Told, Granted: row.Granted,
+	why := row.Reason
+	if why == reasonThrottled {
+		// Its wait is over: the next look is no time that a caller has to wait for (R28).
+		why = reasonNotSent
+	}
+	c := store.Change{Of: row, To: store.Retryable, Kind: "checked", Actor: "recovery", Reason: why, Told: row.Told, Granted: row.Granted,
 		Due: store.DueIn(max(stale-row.Read.Sub(row.CreatedAt)+time.Second, resumeAfter))}
 	if reason != "" {
 		c = store.Change{Of: row, To: store.Failed, Kind: "given_up", Actor: "recovery", Reason: reason}
@@ -249,9 +254,18 @@ func (x *Executor) standBack(ctx context.Context, row store.Operation, b *bindin
 	return next.State, false, settledMeanwhile(err)
 }
 
-// giveWay settles an idempotent write that a newer one overtook, once none of
-// its attempts can still take effect (R31).
+// giveWay settles an idempotent write that a newer one overtook (R31).
 func (x *Executor) giveWay(ctx context.Context, row store.Operation, b *binding) (store.Operation, error) {
+	c, yields := giving(row, b)
+	if !yields {
+		return row, nil
+	}
+	return x.apply(ctx, c)
+}
+
+// giving is the move of a write that was overtaken: it settles once none of its
+// attempts can still take effect. It is false where only time helps.
+func giving(row store.Operation, b *binding) (store.Change, bool) {
 	c := store.Change{Of: row, To: store.Superseded, Kind: "superseded", Actor: "recovery", Reason: reasonOvertaken}
 	visibility := row.Visibility
 	if b != nil {
@@ -261,12 +275,10 @@ func (x *Executor) giveWay(ctx context.Context, row store.Operation, b *binding)
 	case row.State == store.AwaitingApproval:
 		c.To = store.Failed
 	case (row.Doubts > 0 || row.State == store.Running) && row.Read.Before(row.MomentUnder(visibility)):
-		if row.State != store.Unknown {
-			return row, nil
-		}
 		c.To, c.Kind, c.Doubts, c.Due = store.Unknown, "checked", row.Doubts, store.Due{Set: true, AtMoment: true}
+		return c, row.State == store.Unknown
 	}
-	return x.apply(ctx, c)
+	return c, true
 }
 
 // supersede settles the older writes that a started one overtakes. What it

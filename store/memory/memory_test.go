@@ -96,3 +96,38 @@ func TestTheZeroOptionsUseTheMachinesClock(t *testing.T) {
 		t.Errorf("created at %v with the error %v", i.CreatedAt, err)
 	}
 }
+
+// TestR22ALeaseEndsAtItsInstant holds the clock still, which the conformance
+// suite can't: at the very end of a lease the attempt is expired, lost and due.
+func TestR22ALeaseEndsAtItsInstant(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2025, 11, 3, 9, 30, 0, 0, time.UTC)
+	l := memory.New(memory.WithClock(func() time.Time { return now }))
+	i, err := l.Intent(t.Context(), storetest.NewIntent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := l.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := answers[0].Operation
+	for _, c := range []struct {
+		at    time.Time
+		ended bool
+	}{{o.LeaseUntil.Add(-time.Microsecond), false}, {o.LeaseUntil, true}} {
+		now = c.at
+		e, err := l.Get(t.Context(), i.TenantName, o.ID)
+		if err != nil || e.Expired() != c.ended {
+			t.Errorf("expired is %v with the error %v", e.Expired(), err)
+		}
+		taken, err := l.Take(t.Context(), store.Take{Operation: o.ID})
+		if err != nil || (len(taken) == 1) != c.ended {
+			t.Errorf("%d rows were due with the error %v", len(taken), err)
+		}
+	}
+	lost, err := l.Renew(t.Context(), storetest.Lease, store.Held{Operation: o.ID, Owner: o.Owner})
+	if err != nil || len(lost) != 1 {
+		t.Errorf("%d leases were lost with the error %v", len(lost), err)
+	}
+}

@@ -54,6 +54,31 @@ func batches(s suite) {
 			w.wantRow(a.Operation, first[n].Operation)
 		}
 	})
+}
+
+// batchOrder: the claims of a call are decided one after the other.
+func batchOrder(s suite) {
+	s.test("R19AClaimGivenTwiceMeetsItself", func(w *world) {
+		c := Claim(Operation(w.intent()))
+		for _, a := range w.claimAll(c, c) {
+			w.wantWon(a)
+			want(w, "the id", a.Operation.ID, c.Operation.ID)
+		}
+		want(w, "events", len(w.journal(c.Operation)), 1)
+	})
+	s.test("R19ABatchIsSeenAsAWholeOrNotAtAll", wholeBatch)
+	s.test("R31ARefusedWriteOfABatchTakesNoNumber", func(w *world) {
+		resource, i := SomeDigest(), w.intent()
+		gone := Operation(i)
+		gone.Version = 1
+		answers := w.claimAll(
+			Claim(Operation(i, Writes(resource))),
+			Claim(Operation(i, Writes(resource)), After(gone)),
+			Claim(Operation(i, Writes(resource))))
+		w.wantRefused(answers[1], store.RefusedGuard)
+		want(w, "the first number", answers[0].Operation.ResourceSeq, int64(1))
+		want(w, "the next number", answers[2].Operation.ResourceSeq, int64(2))
+	})
 	s.test("R19ClaimsOfOneBatchMeetInTheirOrder", func(w *world) {
 		i := w.intent()
 		first := Operation(i)
@@ -96,6 +121,36 @@ func batches(s suite) {
 		for range 8 {
 			oppositeOrder(w)
 		}
+	})
+}
+
+// wholeBatch lists while batches are claimed.
+func wholeBatch(w *world) {
+	const size = 10
+	intents := make([]store.Intent, 8)
+	for n := range intents {
+		intents[n] = w.intent()
+	}
+	w.race(4, func(n int, l store.Ledger) error {
+		for k := range intents {
+			if n < 2 {
+				if k%2 != n {
+					continue
+				}
+				if _, err := l.Claim(w.ctx, manyClaims(intents[k], size)...); err != nil {
+					return err
+				}
+				continue
+			}
+			entries, err := l.List(w.ctx, store.Filter{Intent: intents[k].ID})
+			if err != nil {
+				return err
+			}
+			if len(entries)%size != 0 {
+				w.Errorf("%d claims of a batch of %d were to be seen", len(entries), size)
+			}
+		}
+		return nil
 	})
 }
 

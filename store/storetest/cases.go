@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -49,12 +51,15 @@ func cases(s suite) {
 	s.test("R39APersonMayBeNeededAgainAndAgain", func(w *world) {
 		o := w.record(w.intent(), In(store.AwaitingApproval))
 		for _, to := range []store.State{store.Retryable, store.AwaitingApproval, store.AwaitingApproval,
-			store.Retryable, store.Manual, store.Manual, store.Unknown, store.Manual, store.Failed, store.Manual,
+			store.Retryable, store.AwaitingApproval, store.Retryable, store.Manual, store.Manual, store.Unknown, store.Manual, store.Failed, store.Manual,
 			store.Abandoned, store.Manual, store.Completed} {
 			o = w.apply(Change(o, to))
 		}
 		w.verify(o)
 	})
+}
+
+func decisions(s suite) {
 	s.test("R41ADecisionIsTakenOnce", func(w *world) {
 		seen := w.standing(w.intent(), store.Manual)
 		decision := uuid.New()
@@ -68,6 +73,11 @@ func cases(s suite) {
 		stale = refused[*store.StaleError](w, decide(decided, store.Manual))
 		want(w, "repeated", stale.Repeated, true)
 		w.wantRow(stale.Current, decided)
+	})
+	s.test("R41ADecisionThatIsSentTwiceAtOnceIsTakenOnce", func(w *world) {
+		for range 4 {
+			decisionRace(w)
+		}
 	})
 	s.test("R41AnotherDecisionOnAnOldVersionIsStale", func(w *world) {
 		seen := w.standing(w.intent(), store.Manual)
@@ -90,6 +100,28 @@ func cases(s suite) {
 			want(w, "the decision", w.event(o, o.Version).Decision, uuid.Nil)
 		}
 	})
+}
+
+// decisionRace sends one decision several times at once.
+func decisionRace(w *world) {
+	seen := w.standing(w.intent(), store.Manual)
+	c := Change(seen, store.Failed, func(c *store.Change) { c.Decision = uuid.New() })
+	var taken atomic.Int32
+	w.race(6, func(_ int, l store.Ledger) error {
+		_, err := l.Apply(w.ctx, c)
+		var stale *store.StaleError
+		switch {
+		case err == nil:
+			taken.Add(1)
+		case errors.As(err, &stale):
+			want(w, "repeated", stale.Repeated, true)
+			want(w, "the version", stale.Current.Version, seen.Version+1)
+			return nil
+		}
+		return err
+	})
+	want(w, "decisions that were taken", taken.Load(), 1)
+	w.verify(seen)
 }
 
 func oneOpenCase(w *world) {

@@ -56,6 +56,9 @@ func changes(s suite) {
 			want(w, "the reason", w.read(o).Reason, reason)
 		}
 	})
+}
+
+func outcomes(s suite) {
 	s.test("R47TheOutcomeIsTakenOnceWhenItCompletes", outcomeOnce)
 	s.test("R47TheOutcomeIsTakenOnlyWhenItCompletes", func(w *world) {
 		o := w.record(w.intent())

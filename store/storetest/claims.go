@@ -39,6 +39,9 @@ func claims(s suite) {
 		w.absent(twin.Operation)
 		w.unchanged(first)
 	})
+}
+
+func slots(s suite) {
 	s.test("R21TheOwnerIsTheLastAttempt", func(w *world) {
 		c := Claim(Operation(w.intent()))
 		row := w.apply(Change(w.won(c), store.Retryable))
@@ -80,6 +83,9 @@ func claims(s suite) {
 		want(w, "the number", second.Number, 2)
 		w.unchanged(first)
 	})
+}
+
+func looks(s suite) {
 	s.test("R18ALookReadsAndNeverWrites", func(w *world) {
 		i := w.intent()
 		unmade := Claim(Operation(i), Look)

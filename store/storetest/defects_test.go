@@ -19,7 +19,7 @@ import (
 func defects() map[string]defect {
 	all := map[string]defect{}
 	for _, some := range []map[string]defect{
-		intentDefects(), claimDefects(), orderDefects(), changeDefects(), workDefects(), readDefects(), lockDefects(),
+		intentDefects(), claimDefects(), refusalDefects(), orderDefects(), changeDefects(), workDefects(), readDefects(), lockDefects(),
 	} {
 		maps.Copy(all, some)
 	}
@@ -96,6 +96,47 @@ func claimDefects() map[string]defect {
 			fails:   []string{"claims/R10TheSlotHoldsEveryNumberLowestFirst"},
 			claimed: func(_ store.Claim, a *store.Claimed) { slices.Reverse(a.Slot) },
 		},
+		"a claim begins anywhere": {
+			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
+			claim: func(c *store.Claim) {
+				if !(store.Move{To: c.Operation.State}).Allowed() {
+					c.Operation.State = store.Retryable
+				}
+			},
+		},
+		"claims are made one by one": {
+			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				var answers []store.Claimed
+				for _, c := range claims {
+					got, err := l.Claim(ctx, c)
+					if err != nil {
+						return nil, err
+					}
+					answers = append(answers, got...)
+				}
+				return answers, nil
+			},
+		},
+		"answers in another order": {
+			fails: []string{"batches/R19AnswersComeInTheOrderOfTheClaims"},
+			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
+				answers, err := l.Claim(ctx, claims...)
+				slices.Reverse(answers)
+				return answers, err
+			},
+		},
+		"bytes become text": {
+			fails: []string{"payloads/R29ArgumentsComeBackByteForByte"},
+			claim: func(c *store.Claim) {
+				c.Operation.Arguments = bytes.ReplaceAll(c.Operation.Arguments, []byte{0}, nil)
+			},
+		},
+	}
+}
+
+func refusalDefects() map[string]defect {
+	return map[string]defect{
 		"the hold is ignored": {
 			fails: []string{"hold/R30EveryUnsettledOperationHolds", "hold/R30HoldAndClaimAreDecidedTogether", "storm", "walk"},
 			claim: func(c *store.Claim) { c.Hold = nil },
@@ -134,42 +175,6 @@ func claimDefects() map[string]defect {
 				if !c.Operation.Unique.IsZero() {
 					copy(c.Operation.Unique[:], c.Operation.Intent[8:])
 				}
-			},
-		},
-		"a claim begins anywhere": {
-			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
-			claim: func(c *store.Claim) {
-				if !(store.Move{To: c.Operation.State}).Allowed() {
-					c.Operation.State = store.Retryable
-				}
-			},
-		},
-		"claims are made one by one": {
-			fails: []string{"claims/R20AClaimCantBeginInEveryState"},
-			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
-				var answers []store.Claimed
-				for _, c := range claims {
-					got, err := l.Claim(ctx, c)
-					if err != nil {
-						return nil, err
-					}
-					answers = append(answers, got...)
-				}
-				return answers, nil
-			},
-		},
-		"answers in another order": {
-			fails: []string{"batches/R19AnswersComeInTheOrderOfTheClaims"},
-			claims: func(ctx context.Context, l store.Ledger, claims []store.Claim) ([]store.Claimed, error) {
-				answers, err := l.Claim(ctx, claims...)
-				slices.Reverse(answers)
-				return answers, err
-			},
-		},
-		"bytes become text": {
-			fails: []string{"payloads/R29ArgumentsComeBackByteForByte"},
-			claim: func(c *store.Claim) {
-				c.Operation.Arguments = bytes.ReplaceAll(c.Operation.Arguments, []byte{0}, nil)
 			},
 		},
 	}

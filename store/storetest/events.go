@@ -44,6 +44,9 @@ func events(s suite) {
 		w.wantEvents(w.journal(o), wanted...)
 		w.verify(o)
 	})
+}
+
+func journals(s suite) {
 	s.test("R57EventsContinueAfterANumber", func(w *world) {
 		o := w.standing(w.intent(), store.Manual)
 		o = w.apply(Change(o, store.Manual))
@@ -69,6 +72,15 @@ func events(s suite) {
 			}
 		}
 		w.verify(o)
+	})
+	s.test("R57TimeBreaksNoChain", func(w *world) {
+		o := w.record(w.intent())
+		for _, to := range []store.State{store.Unknown, store.Manual, store.Completed} {
+			w.age(2 * Lease)
+			w.take()
+			o = w.apply(Change(w.read(o), to))
+			w.verify(o)
+		}
 	})
 	s.test("R57WhatChangedNothingIsAudited", func(w *world) {
 		o := w.record(w.intent())

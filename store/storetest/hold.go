@@ -20,6 +20,9 @@ func hold(s suite) {
 			w.unchanged(other)
 		}
 	})
+}
+
+func runs(s suite) {
 	s.test("R30UnderOneRunOnlyUnsettledOnesHold", func(w *world) {
 		for _, state := range store.States() {
 			if !state.Settled() {
@@ -61,6 +64,9 @@ func hold(s suite) {
 		w.apply(Completion(started, "r-1"))
 		w.won(Claim(Operation(i, Whole, func(o *store.Operation) { o.Run = started.Run }), UnderHold()))
 	})
+}
+
+func heldBatches(s suite) {
 	s.test("R30CallsOfOneBatchDontHoldOneAnother", func(w *world) {
 		i, batch := w.intent(), uuid.New()
 		inBatch := func(o *store.Operation) { o.Batch = batch }
@@ -79,6 +85,19 @@ func hold(s suite) {
 		first := w.won(Claim(Operation(i, Whole, alone), UnderHold()))
 		w.wantRefused(w.claim(Claim(Operation(i, Whole, alone), UnderHold())), store.RefusedHold, first)
 	})
+	s.test("R30ManyMayHaveBeenTold", func(w *world) {
+		i := w.intent()
+		other := w.standing(i, store.Completed, Whole)
+		var told []uuid.UUID
+		for range 400 {
+			told = append(told, uuid.New())
+		}
+		w.wantRefused(w.claim(Claim(Operation(i, Whole), UnderHold(told...))), store.RefusedHold, other)
+		w.won(Claim(Operation(i, Whole), UnderHold(append(told, other.ID)...)))
+	})
+}
+
+func notHeld(s suite) {
 	s.test("R30OtherToolsAndIntentsDontHold", func(w *world) {
 		i := w.intent()
 		w.record(i, Whole, Tool("mail"))

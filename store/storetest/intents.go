@@ -57,6 +57,9 @@ func intents(s suite) {
 		w.wantIntent(got, proposed)
 		w.wantIntent(w.propose(IntentOf(long, long+"s", long+"t", long+"g")), got)
 	})
+}
+
+func sharedIntents(s suite) {
 	s.test("R7EveryEntryComesWithItsIntent", func(w *world) {
 		i := w.intent()
 		o := w.record(i)

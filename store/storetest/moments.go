@@ -43,6 +43,9 @@ func moments(s suite) {
 		want(w, "the visibility", same.Visibility, Visibility+time.Hour)
 		w.wantInstant("Moment", same.Moment, after.Moment)
 	})
+}
+
+func attemptMoments(s suite) {
 	s.test("R21AnAttemptUnderALongerVisibilityKeepsIt", func(w *world) {
 		o := w.apply(Change(w.record(w.intent()), store.Unknown, inDoubt))
 		// Its lease ends long before the one of the attempt in doubt.
@@ -75,6 +78,9 @@ func moments(s suite) {
 		}))
 		w.wantInstant("DueAt", after.DueAt, after.TailAt.Add(9*time.Hour))
 	})
+}
+
+func instantsOfStates(s suite) {
 	s.test("R35UnknownSinceIsTheFirstUnknown", unknownSince)
 	s.test("R51SettledAtIsTheFirstSettlement", func(w *world) {
 		o := w.standing(w.intent(), store.Failed)
@@ -98,7 +104,23 @@ func moments(s suite) {
 		}
 		want(w, "the state", w.read(o).State, store.Running)
 	})
+}
+
+func clocks(s suite) {
 	s.test("R22EveryAnswerSaysWhenItWasRead", everyAnswerIsDated)
+	s.test("R22TheLedgersClockNeverRunsBackwards", func(w *world) {
+		o := w.record(w.intent())
+		handles := w.handles()
+		last := o.Read
+		for n := range 50 {
+			e, err := handles[n%len(handles)].Get(w.ctx, w.tenantOf(o), o.ID)
+			w.must(err, "Get")
+			if e.Read.Before(last) {
+				w.Errorf("a later read is dated %v earlier", last.Sub(e.Read))
+			}
+			last = e.Read
+		}
+	})
 	s.test("R22InstantsAreInMicrosecondsAndUTC", func(w *world) {
 		c := Claim(Operation(w.intent()))
 		c.Lease, c.KeyWindow = Lease+1234567*time.Nanosecond, time.Hour+time.Nanosecond

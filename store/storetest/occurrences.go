@@ -54,7 +54,7 @@ func occurrences(s suite) {
 	s.test("R10ALeaseThatIsRenewedBreaksNoGuard", func(w *world) {
 		i := w.intent()
 		seen := w.record(i)
-		w.renew(2*Lease, store.Held{Operation: seen.ID, Owner: seen.Owner})
+		w.renew(2*Lease, held(seen))
 		w.won(Claim(Operation(i), After(seen)))
 	})
 	s.test("R10GuardsAndClaimAreDecidedTogether", func(w *world) {

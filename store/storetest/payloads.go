@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"github.com/settle-go/settle/store"
 )
@@ -49,6 +50,9 @@ func payloads(s suite) {
 		}
 		w.verify(o)
 	})
+}
+
+func texts(s suite) {
 	s.test("R12TextsComeBackExactly", func(w *world) {
 		i := w.intent()
 		for _, text := range []string{"", " ", "null", "NULL", `\N`, `'"\`, "$1 ?1 :a", "é e\u0301", "東京", "\u202etxt", strings.Repeat("長", 700)} {
@@ -66,7 +70,35 @@ func payloads(s suite) {
 			w.verify(o)
 		}
 	})
+	s.test("R12ToolNamesAreComparedExactly", exactTools)
+	s.test("R21LongSpansComeBackExactly", func(w *world) {
+		const year = 365 * 24 * time.Hour
+		c := Claim(Operation(w.intent(), func(o *store.Operation) { o.Visibility, o.Escalate = 10*year, 100*year }))
+		c.KeyWindow = 200 * year
+		o := w.read(w.won(c))
+		want(w, "the visibility", o.Visibility, 10*year)
+		want(w, "the escalation", o.Escalate, 100*year)
+		w.wantInstant("KeyUntil", o.KeyUntil, o.CreatedAt.Add(200*year))
+		w.wantInstant("Moment", o.Moment, o.LeaseUntil.Add(10*year))
+	})
 	s.test("R47WhatACallerWritesLaterChangesNothing", callersKeepTheirBytes)
+}
+
+// exactTools claims under names that differ by little.
+func exactTools(w *world) {
+	i := w.intent()
+	names := []string{"mail", "Mail", "mail ", "m%", "mai_", `'mail"`, `m\ail`, "mäil", "ma\u0308il", "東京"}
+	for _, name := range names {
+		o := w.won(Claim(Operation(i, Whole, Tool(name)), UnderHold()))
+		entries, err := w.Ledger.List(w.ctx, store.Filter{Tool: name})
+		w.must(err, "List")
+		w.wantIDs(entries, o)
+		want(w, "the tool", entries[0].Tool, name)
+	}
+	w.age(2 * Lease)
+	taken := w.take(func(t *store.Take) { t.Except = names[1:] })
+	want(w, "the only tool that isn't left out", nth(w, "rows", taken, 0).Tool, names[0])
+	want(w, "rows that were taken", len(taken), 1)
 }
 
 // callersKeepTheirBytes writes into what it gave and into what it got.

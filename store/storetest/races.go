@@ -36,7 +36,7 @@ func races(s suite) {
 					_, err := l.Apply(w.ctx, Completion(o, uuid.NewString()))
 					return err
 				}
-				_, err := l.Renew(w.ctx, 2*Lease, store.Held{Operation: o.ID, Owner: o.Owner})
+				_, err := l.Renew(w.ctx, 2*Lease, held(o))
 				return err
 			})
 			after := w.read(o)

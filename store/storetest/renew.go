@@ -9,8 +9,6 @@ import (
 )
 
 func renew(s suite) {
-	held := func(o store.Operation) store.Held { return store.Held{Operation: o.ID, Owner: o.Owner} }
-
 	s.test("R22ALeaseIsExtendedWithItsMoment", func(w *world) {
 		before := w.record(w.intent())
 		want(w, "leases that were lost", len(w.renew(3*Lease, held(before))), 0)
@@ -37,6 +35,9 @@ func renew(s suite) {
 		want(w, "leases that were lost", len(w.renew(2*time.Minute, held(o))), 0)
 		w.wantInstant("Moment", w.read(o).Moment, o.Moment)
 	})
+}
+
+func lostLeases(s suite) {
 	s.test("R22WhatIsLostComesBackAndIsLeftAlone", func(w *world) {
 		i := w.intent()
 		live := w.record(i)
@@ -94,3 +95,6 @@ func renew(s suite) {
 		want(w, "rows that were taken", len(w.take()), 0)
 	})
 }
+
+// held names the attempt that owns the operation.
+func held(o store.Operation) store.Held { return store.Held{Operation: o.ID, Owner: o.Owner} }

@@ -56,7 +56,9 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 	for _, topic := range topics() {
 		t.Run(topic.name, func(t *testing.T) {
 			t.Parallel()
-			topic.tests(suite{t: t, open: open})
+			for _, tests := range topic.tests {
+				tests(suite{t: t, open: open})
+			}
 		})
 	}
 }
@@ -64,34 +66,35 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 // topic is a group of tests, one file each.
 type topic struct {
 	name  string
-	tests func(s suite)
+	tests []func(s suite)
 }
 
 func topics() []topic {
+	type tests = []func(s suite)
 	return []topic{
-		{"intents", intents},
-		{"claims", claims},
-		{"contract", contract},
-		{"hold", hold},
-		{"occurrences", occurrences},
-		{"writes", writes},
-		{"unique", unique},
-		{"moves", moves},
-		{"changes", changes},
-		{"moments", moments},
-		{"renew", renew},
-		{"take", take},
-		{"evidence", evidence},
-		{"cases", cases},
-		{"events", events},
-		{"tenancy", tenancy},
-		{"list", list},
-		{"errors", errs},
-		{"races", races},
-		{"payloads", payloads},
-		{"batches", batches},
-		{"storm", storm},
-		{"walk", walks},
+		{"intents", tests{intents, sharedIntents}},
+		{"claims", tests{claims, slots, looks}},
+		{"contract", tests{contract}},
+		{"hold", tests{hold, runs, heldBatches, notHeld}},
+		{"occurrences", tests{occurrences}},
+		{"writes", tests{writes, lowerWrites, shownWrites, startedWrites}},
+		{"unique", tests{unique}},
+		{"moves", tests{moves}},
+		{"changes", tests{changes, outcomes}},
+		{"moments", tests{moments, attemptMoments, instantsOfStates, clocks}},
+		{"renew", tests{renew, lostLeases}},
+		{"take", tests{take, takeOrder, fairTakes}},
+		{"evidence", tests{evidence}},
+		{"cases", tests{cases, decisions}},
+		{"events", tests{events, journals}},
+		{"tenancy", tests{tenancy}},
+		{"list", tests{list}},
+		{"errors", tests{errs}},
+		{"races", tests{races}},
+		{"payloads", tests{payloads, texts}},
+		{"batches", tests{batches, batchOrder}},
+		{"storm", tests{storm}},
+		{"walk", tests{walks}},
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *stormWorker) effect(row store.Operation) error {
 		runtime.Gosched()
 	}
 	if s.IntN(3) == 0 {
-		_, err := s.ledger.Renew(s.w.ctx, 2*Lease, store.Held{Operation: row.ID, Owner: row.Owner})
+		_, err := s.ledger.Renew(s.w.ctx, 2*Lease, held(row))
 		if err := again(err); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,9 @@ func take(s suite) {
 		w.age(time.Minute)
 		w.wantIDs(w.take(), o)
 	})
+}
+
+func takeOrder(s suite) {
 	s.test("R38EveryUnsettledStateCanBeTaken", func(w *world) {
 		i := w.intent()
 		n := 0
@@ -73,6 +77,9 @@ func take(s suite) {
 		w.wantIDs(w.take(limit(2)), all[3], all[2])
 		w.wantIDs(w.take(limit(2)), all[0])
 	})
+}
+
+func fairTakes(s suite) {
 	s.test("R36ThereIsABoundPerToolAndTenant", func(w *world) {
 		acme, other := w.intentOf("acme", "t"), w.intentOf("umbrella", "t")
 		for range 5 {
@@ -98,6 +105,7 @@ func take(s suite) {
 		want(w, "rows that were taken", len(w.take(func(t *store.Take) { t.Limit, t.Each = 0, 0 })), 150)
 	})
 	s.test("R36ALongListStarvesNobody", fairness)
+	s.test("R36RowsComePairByPairFromBehindTheCursor", pairByPair)
 	s.test("R36TheCursorMayStandBehindTheLastPair", func(w *world) {
 		o := w.record(w.intent())
 		w.age(2 * Lease)
@@ -157,6 +165,35 @@ func fairness(w *world) {
 		}
 		for pair, n := range pairs {
 			want(w, fmt.Sprintf("round %d: rows of %s", round, pair.Tool), n, round)
+		}
+	}
+}
+
+// pairByPair learns the order of the pairs, which is the ledger's own, and then
+// begins behind each of them.
+func pairByPair(w *world) {
+	for _, tenant := range []string{"acme", "umbrella"} {
+		i := w.intentOf(tenant, "t")
+		for _, tool := range []string{"mail", "Refund", "ticket-2", "ticket"} {
+			w.record(i, Tool(tool))
+			w.record(i, Tool(tool))
+		}
+	}
+	takePairs := func(after store.Pair) []store.Pair {
+		w.age(2 * Lease)
+		var pairs []store.Pair
+		for _, e := range w.take(func(t *store.Take) { t.After = after }) {
+			pairs = append(pairs, pairOf(e))
+		}
+		return pairs
+	}
+	order := takePairs(store.Pair{})
+	want(w, "rows that were taken", len(order), 16)
+	for n := 1; n < len(order); n += 2 {
+		want(w, "the pair of two rows in a row", order[n], order[n-1])
+		rotated := slices.Concat(order[n+1:], order[:n+1])
+		if got := takePairs(order[n]); !slices.Equal(got, rotated) {
+			w.Errorf("behind pair %d the pairs come as %v, want %v", n/2+1, got, rotated)
 		}
 	}
 }

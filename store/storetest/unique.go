@@ -1,6 +1,10 @@
 package storetest
 
-import "github.com/settle-go/settle/store"
+import (
+	"errors"
+
+	"github.com/settle-go/settle/store"
+)
 
 func unique(s suite) {
 	s.test("R14ASecondOneIsRefusedOverIntents", func(w *world) {
@@ -54,12 +58,38 @@ func unique(s suite) {
 			uniqueRace(w)
 		}
 	})
+	s.test("R14AReturnAndAClaimAreDecidedTogether", func(w *world) {
+		for range 8 {
+			returnRace(w)
+		}
+	})
 }
 
 // uniquely gives operations one digest of their tool and identity.
 func uniquely() func(*store.Operation) {
 	d := SomeDigest()
 	return func(o *store.Operation) { o.Unique = d }
+}
+
+// returnRace lets a failed operation come back while another one is claimed.
+func returnRace(w *world) {
+	only, next := uniquely(), w.intent()
+	failed := w.standing(w.intent(), store.Failed, only)
+	var answer store.Claimed
+	var taken *store.ResourceTakenError
+	w.race(2, func(n int, l store.Ledger) (err error) {
+		if n == 0 {
+			answer, err = w.claimBy(l, Claim(Operation(next, only)))
+			return err
+		}
+		if _, err = l.Apply(w.ctx, Change(failed, store.Manual)); errors.As(err, &taken) {
+			return nil
+		}
+		return err
+	})
+	if back := taken == nil; back == answer.Won {
+		w.Errorf("the failed operation came back: %v, and the new one was admitted: %v", back, answer.Won)
+	}
 }
 
 func uniqueRace(w *world) {

@@ -24,7 +24,8 @@ func walks(s suite) {
 
 // Walk takes random steps (claims, changes, takes, renewals, time) on the
 // ledger and on one in memory side by side, and compares what can be seen of
-// them. The same seed takes the same steps. [Run] walks a few seeds; a fuzz
+// them. Where the ledger can be opened again, the steps are taken in turn by
+// two processes. The same seed takes the same steps. [Run] walks a few seeds; a fuzz
 // test of a ledger can walk any.
 //
 // Instants are compared by their distance from the ledger's clock, to within
@@ -33,6 +34,9 @@ func walks(s suite) {
 func Walk(t *testing.T, w World, seed uint64, steps int) {
 	clock := NewClock()
 	reference := World{Ledger: memory.New(memory.WithClock(clock.Now)), Age: clock.Age}
+	if w.Again != nil {
+		w.Ledger = &alternating{Ledger: w.Ledger, other: w.Again(t)}
+	}
 	walker := newWalker(newWorld(t, w), newWorld(t, reference), seed)
 	for step := range steps {
 		walker.step()

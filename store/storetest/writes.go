@@ -42,6 +42,9 @@ func writes(s suite) {
 			w.wantOthers(a.Others, lower)
 		}
 	})
+}
+
+func lowerWrites(s suite) {
 	s.test("R31ALowerWritePastItsMomentIsShownAndDoesntBlock", func(w *world) {
 		resource := SomeDigest()
 		first := w.record(w.intent(), Writes(resource))
@@ -75,6 +78,9 @@ func writes(s suite) {
 			w.wantOthers(a.Others)
 		}
 	})
+}
+
+func shownWrites(s suite) {
 	s.test("R31ALostAnswerShowsWhatItWaitsFor", func(w *world) {
 		resource := SomeDigest()
 		lower := w.record(w.intent(), Writes(resource))
@@ -107,6 +113,9 @@ func writes(s suite) {
 		}
 	})
 	s.test("R31WhoDoesntWinIsShownTheNewestWrite", newestWrite)
+}
+
+func startedWrites(s suite) {
 	s.test("R31AnAttemptStartsForTheHighestNumberOnly", func(w *world) {
 		for _, state := range store.States() {
 			resource := SomeDigest()
@@ -214,6 +223,12 @@ func newestWrite(w *world) {
 	}
 	if a := w.claim(Claim(Operation(w.intent(), Writes(SomeDigest())), Look)); a.Newest != nil {
 		w.Error("a resource without writes has a newest one")
+	}
+	gone := Operation(i)
+	late := w.claim(Claim(Operation(w.intent(), Writes(resource)), After(gone)))
+	w.wantRefused(late, store.RefusedGuard)
+	if late.Newest == nil || late.Newest.ID != second.ID {
+		w.Error("a refused write isn't shown the newest one")
 	}
 }
 

@@ -1,0 +1,438 @@
+package settle_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/internal/farside"
+	"github.com/settle-go/settle/store"
+)
+
+// Which call is the same, and which isn't: call ids, turns, restarts, tenants,
+// servers, canonical form, contracts that change.
+
+func TestS22OneCallIDInTwoTurns(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		w.want(p.call(withID("call_0", refund("A-1", "1"))), settle.StatusCompleted)
+		w.want(p.call(withID("call_0", refund("B-1", "1"))), settle.StatusCompleted)
+		w.effects(w.payments.Server, 2)
+		equal(w, "keys", len(w.payments.Keys()), 2)
+	})
+}
+
+func TestS23ConstantCallIDs(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		operations, resources := map[string]bool{}, map[string]bool{}
+		for i := range 10 {
+			out := w.want(p.call(withID("x", refund(string(rune('A'+i)), "1"))), settle.StatusCompleted)
+			operations[out.Operation], resources[out.Resource] = true, true
+		}
+		equal(w, "operations", len(operations), 10)
+		equal(w, "results", len(resources), 10)
+		w.effects(w.payments.Server, 10)
+	})
+}
+
+func TestS24OneCallIDForTwoCallsOfATurn(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		outs := p.turn(withID("x", refund("A-1", "1")), withID("x", refund("B-1", "1")))
+		w.want(outs[0], settle.StatusCompleted)
+		w.want(outs[1], settle.StatusCompleted)
+		w.effects(w.payments.Server, 2)
+
+		outs = p.turn(withID("y", createTicket("Late", "one")), withID("y", createTicket("Late", "two")))
+		w.want(outs[0], settle.StatusCompleted)
+		w.want(outs[1], settle.StatusCompleted)
+		w.effects(w.tickets.Server, 2)
+
+		outs = p.turn(withID("z", refund("C-1", "1")), withID("z", refund("C-1", "1")))
+		w.want(outs[0], settle.StatusCompleted)
+		replay := w.wantReplay(outs[1], settle.StatusCompleted)
+		w.says(replay.ForModel(), "nothing new was done")
+		w.effects(w.payments.Server, 3)
+	})
+}
+
+func TestS28ANewCallIDEachTurnAndARestart(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		first := w.want(p.call(withID("turn_3", refund("A-1", "42"))), settle.StatusCompleted)
+		p.stop()
+		out := w.wantReplay(w.start().call(withID("turn_5", refund("A-1", "42.00"))), settle.StatusCompleted)
+		equal(w, "the operation", out.Operation, first.Operation)
+		equal(w, "keys", len(w.payments.Keys()), 1)
+		w.effects(w.payments.Server, 1)
+	})
+}
+
+func TestS29NearIdenticalMessages(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		bodies := []string{"We are sorry.", "We're sorry!", "Sorry about that.", "Our apologies."}
+		gate := farside.NewGate()
+		w.mail.Writes.Next(farside.Slow(gate))
+		first := p.begin(sendMail("eve@example.org", "apology", "Sorry", bodies[0]))
+		received(w, gate.Entered())
+		for _, body := range bodies[1:] {
+			out := w.want(p.call(sendMail("eve@example.org", "apology", "Sorry", body)), settle.StatusConflict)
+			equal(w, "the differing fields", len(out.Fields), 1)
+			equal(w, "the differing field", out.Fields[0], "body")
+			equal(w, "results shown", len(out.Result), 0)
+			w.says(out.ForModel(), "Not done", "body", "not sent", out.Operation)
+			w.hides(out.ForModel(), bodies...)
+			w.hides(out.ForModel(), "was carried out", "again")
+		}
+		gate.Release()
+		done := w.want(received(w, first), settle.StatusCompleted)
+		w.effects(w.mail.Server, 1)
+		equal(w, "the body that was sent", w.mail.Effects()[0].Fields["body"], bodies[0])
+		equal(w, "operations", w.only("send_mail").ID.String(), done.Operation)
+	})
+}
+
+func TestS32AnOldResultNeverAnswersOtherArguments(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		first := w.want(p.call(refund("A-1", "4711.03")), settle.StatusCompleted)
+		out := w.want(p.call(refund("A-1", "815.09")), settle.StatusConflict)
+		equal(w, "the reference", out.Operation, first.Operation)
+		equal(w, "the differing field", out.Fields[0], "amount")
+		equal(w, "results shown", len(out.Result), 0)
+		equal(w, "the state named", out.Related[0].State, "completed")
+		w.hides(out.ForModel(), "4711.03", "815.09")
+		w.effects(w.payments.Server, 1)
+	})
+}
+
+type bookArgs struct {
+	Customer string `json:"customer" settle:"identity"`
+	Slot     string `json:"slot"`
+}
+
+func TestS35ASecondBookingIsAConflict(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		d := newDesk(w.sides)
+		p := w.start(settle.Tool[bookArgs, opened]{
+			Name: "book", Contract: contract(settle.Contract{NoLookup: true}, nil),
+			Do: func(ctx context.Context, _ settle.Op, in bookArgs) (opened, error) {
+				k, err := d.tickets.Open(ctx, in.Customer, in.Slot)
+				return opened{k.ID}, known(err)
+			},
+		})
+		book := func(slot string) settle.Call {
+			return settle.Call{Tool: "book", Args: args(bookArgs{"eve", slot})}
+		}
+		first := w.want(p.call(book("monday 9:00")), settle.StatusCompleted)
+		out := w.want(p.call(book("monday 10:00")), settle.StatusConflict)
+		w.wantRelated(out, first.Operation)
+		equal(w, "the booking that stands", out.Related[0].Resource, first.Resource)
+		equal(w, "the differing field", out.Fields[0], "slot")
+		w.effects(w.tickets.Server, 1)
+	})
+}
+
+func TestS55TwoTenantsShareNothing(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		q := p.ofTenant("globex")
+		ours := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		theirs := w.want(q.call(refund("A-1", "42")), settle.StatusCompleted)
+		w.effects(w.payments.Server, 2)
+		equal(w, "keys", len(w.payments.Keys()), 2)
+		if ours.Operation == theirs.Operation || ours.Resource == theirs.Resource {
+			w.Error("two tenants share an operation")
+		}
+		rows := w.rowsOf("refund")
+		if rows[0].Fingerprint == rows[1].Fingerprint || rows[0].Slot == rows[1].Slot || rows[0].Node == rows[1].Node {
+			w.Error("two tenants share a digest")
+		}
+		q.notFound(ours.Operation)
+		p.notFound(theirs.Operation)
+		out, err := p.x.Get(p.ctx, ours.Operation)
+		if err != nil {
+			w.Fatal(err)
+		}
+		equal(w, "the own reference", out.Resource, ours.Resource)
+	})
+}
+
+func TestS56ACorrectedCallIsTheNextNumber(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		d := newDesk(w.sides)
+		credit := d.refund()
+		credit.Name = "credit"
+		p := w.start(d.refund(), credit)
+		w.payments.Writes.Next(farside.Reject(422, "amount_too_high"))
+		refused := w.want(p.call(refund("A-1", "420")), settle.StatusFailed)
+		w.wantReason(refused, "rejected")
+
+		corrected := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		rows := w.rowsOf("refund")
+		equal(w, "operations", len(rows), 2)
+		w.state(rows[0].Operation, store.Failed)
+		equal(w, "the number of the refused one", rows[0].Number, 1)
+		equal(w, "the number of the corrected one", rows[1].Number, 2)
+		equal(w, "the slot", rows[1].Slot, rows[0].Slot)
+		w.effects(w.payments.Server, 1)
+		equal(w, "keys", len(w.payments.Keys()), 2)
+
+		old := w.wantReplay(p.call(refund("A-1", "420")), settle.StatusFailed)
+		equal(w, "the old call's operation", old.Operation, refused.Operation)
+		now := w.wantReplay(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		equal(w, "the corrected call's operation", now.Operation, corrected.Operation)
+
+		call := refund("A-1", "42")
+		call.Tool = "credit"
+		w.want(p.call(call), settle.StatusCompleted)
+		w.effects(w.payments.Server, 2)
+		equal(w, "keys", len(w.payments.Keys()), 3)
+	})
+}
+
+// noteTool is raw: it opens a ticket with its arguments as they are.
+func (d *desk) noteTool(schema string) settle.RawTool {
+	return settle.RawTool{
+		Name: "note", Schema: json.RawMessage(schema),
+		Contract: contract(settle.Contract{WholeArguments: true, NoLookup: true}, nil),
+		Do: func(ctx context.Context, op settle.Op, in json.RawMessage) (json.RawMessage, error) {
+			k, err := d.tickets.Open(ctx, op.Reference(), string(in))
+			return args(opened{k.ID}), known(err)
+		},
+	}
+}
+
+func note(raw string) settle.Call { return settle.Call{Tool: "note", Args: json.RawMessage(raw)} }
+
+func TestS57WhatIsEqualAndWhatIsNot(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(newDesk(w.sides).noteTool(`{"type":"object"}`))
+		// Each line is one call, written in different ways.
+		effects := 0
+		for _, same := range [][]string{
+			{`{"n":1}`, `{"n":1.0}`, `{"n":1e0}`, `{"n":10e-1}`, `{ "n" : 1 }`},
+			{`{"n":9007199254740992}`, `{"n":9007199254740992.0}`},
+			{`{"n":9007199254740993}`},
+			{`{"n":0}`, `{"n":-0}`, `{"n":-0.0}`, `{"n":0e9}`},
+			{`{"n":0.1}`, `{"n":1e-1}`},
+			{`{"n":0.1000000000000000055511151231257827}`},
+			{`{"n":"1"}`},
+			{`{"n":"é"}`, `{"n":"\u00e9"}`},
+			{`{"n":"e\u0301"}`},
+			{`{"n":"\ud83d\ude00"}`, `{"n":"😀"}`},
+			{`{"a":1,"b":{"c":2,"d":3}}`, `{"b":{"d":3,"c":2},"a":1}`},
+			{`{"a":[1,2]}`},
+			{`{"a":[2,1]}`},
+		} {
+			first := w.want(p.call(note(same[0])), settle.StatusCompleted)
+			effects++
+			for _, other := range same[1:] {
+				out := w.wantReplay(p.call(note(other)), settle.StatusCompleted)
+				equal(w, "the operation of "+other, out.Operation, first.Operation)
+			}
+			w.effects(w.tickets.Server, effects)
+		}
+		for _, refused := range []string{
+			`{"n":"\udc00\ud800"}`, `{"n":"\ud800"}`, "{\"n\":\"\xff\"}", "{\"n\":\"\xed\xa0\x80\"}",
+			`{"a":1,"\u0061":1}`, `{"n":{"a":1,"a":2}}`, `{"n":01}`, `{"n":1e999999999}`, `{"n":1`, `[1]`, `{"n":1} {}`,
+		} {
+			w.want(p.call(note(refused)), settle.StatusInvalidArguments)
+		}
+		w.effects(w.tickets.Server, effects)
+		equal(w, "operations", len(w.rows()), effects)
+	})
+}
+
+func TestS84RawToolsTellNullFromAbsent(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(newDesk(w.sides).noteTool(`{"type":"object","required":["amount"],"properties":{
+			"amount":{"type":"string","format":"decimal"},"note":{"type":["string","null"]}}}`))
+		w.want(p.call(note(`{"amount":"42.1","note":null}`)), settle.StatusCompleted)
+		w.want(p.call(note(`{"amount":"42.1"}`)), settle.StatusCompleted)
+		w.effects(w.tickets.Server, 2)
+		w.wantReplay(p.call(note(`{"amount":"42.10"}`)), settle.StatusCompleted)
+		w.wantReplay(p.call(note(`{"note":null,"amount":"42.100"}`)), settle.StatusCompleted)
+		w.effects(w.tickets.Server, 2)
+		w.want(p.call(note(`{"amount":"42.11"}`)), settle.StatusCompleted)
+		w.effects(w.tickets.Server, 3)
+	})
+}
+
+func TestS63ConflictsAllAtOnceLeaveTheRowAlone(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		w.want(p.call(sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")), settle.StatusCompleted)
+		before := w.rows()
+		changed := []settle.Call{refund("A-1", "43"), sendMail("eve@example.org", "receipt", "Your receipt", "Here."),
+			sendMail("eve@example.org", "receipt", "A receipt", "Here it is.")}
+		var calls []<-chan settle.Outcome
+		for i := range 32 {
+			calls = append(calls, p.begin(changed[i%len(changed)]))
+		}
+		for _, c := range calls {
+			w.want(received(w, c), settle.StatusConflict)
+		}
+		for i, e := range w.rows() {
+			w.unchanged(before[i].Operation, e.Operation)
+		}
+		w.effects(w.payments.Server, 1)
+		w.effects(w.mail.Server, 1)
+	})
+}
+
+func TestS69ChangedIdentityIsHeld(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		call := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
+		w.want(p.call(call), settle.StatusCompleted)
+		q := w.start(newDesk(w.sides).sendMail(func(c *settle.Contract) { c.Identity = []string{"subject"} }))
+		for _, c := range []settle.Call{call, sendMail("eve@example.org", "receipt", "The receipt", "Here it is.")} {
+			w.wantReason(w.want(q.call(c), settle.StatusHeld), "contract_changed")
+		}
+		w.effects(w.mail.Server, 1)
+		w.wantReplay(p.call(call), settle.StatusCompleted)
+		w.want(q.inTask("case-43").call(call), settle.StatusCompleted)
+		w.effects(w.mail.Server, 2)
+	})
+}
+
+func TestS69ARenamedToolGoesOn(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		first := w.want(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
+		renamed := newDesk(w.sides).refund()
+		renamed.Name, renamed.Formerly = "repay", []string{"refund"}
+		q := w.start(renamed)
+		for _, name := range []string{"repay", "refund"} {
+			call := refund("A-1", "42")
+			call.Tool = name
+			out := w.wantReplay(q.call(call), settle.StatusCompleted)
+			equal(w, "the operation", out.Operation, first.Operation)
+		}
+		w.effects(w.payments.Server, 1)
+	})
+}
+
+func TestS69AnIntentOfANewerVersionIsLeftAlone(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		w.want(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
+		w.sql("UPDATE " + w.at.table("intent") + " SET version = version + 1")
+		q := w.start()
+		for _, call := range []settle.Call{refund("A-1", "42"), refund("B-1", "42")} {
+			w.wantReason(w.want(q.call(call), settle.StatusUnavailable), "newer_version")
+		}
+		w.effects(w.payments.Server, 1)
+		w.sql("UPDATE " + w.at.table("intent") + " SET version = version - 1")
+		w.wantReplay(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
+		w.effects(w.payments.Server, 1)
+	})
+}
+
+func TestS71ThePlanChanges(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		mail := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
+		old := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		w.want(p.call(mail), settle.StatusCompleted)
+		w.want(p.call(refund("A-1", "24")), settle.StatusConflict)
+
+		changed := refund("A-1", "24")
+		changed.Replaces = old.Operation
+		next := w.want(p.call(changed), settle.StatusCompleted)
+		w.effects(w.payments.Server, 2)
+		equal(w, "keys", len(w.payments.Keys()), 2)
+
+		// Redelivered, after a restart too, each finds its own.
+		for _, q := range []*process{p, w.start()} {
+			equal(w, "the replacement", w.wantReplay(q.call(changed), settle.StatusCompleted).Operation, next.Operation)
+			equal(w, "the replaced one", w.wantReplay(q.call(refund("A-1", "42")), settle.StatusCompleted).Operation, old.Operation)
+			w.wantReplay(q.call(mail), settle.StatusCompleted)
+		}
+		w.effects(w.payments.Server, 2)
+		w.effects(w.mail.Server, 1)
+	})
+}
+
+func TestS71AbandonedStaysClosed(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start()
+		w.mail.Writes.Next(farside.DropBefore())
+		w.mail.Reads.Set(farside.StatusBefore(500))
+		mail := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
+		out := w.want(p.call(mail), settle.StatusUnknown)
+		w.age(longUnanswered)
+		p.recover()
+		row := w.row(out)
+		w.state(row, store.Manual)
+		// What a person decides.
+		if _, err := w.ledger.Apply(p.ctx, store.Change{Of: row, To: store.Abandoned, Kind: "decision", Actor: "operator"}); err != nil {
+			w.Fatal(err)
+		}
+		w.mail.Reads.Set(farside.OK())
+		w.wantReplay(p.call(mail), settle.StatusAbandoned)
+		changed := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is again.")
+		changed.Replaces = out.Operation
+		w.wantReplay(p.call(changed), settle.StatusAbandoned)
+		w.effects(w.mail.Server, 0)
+		equal(w, "requests", w.writes(w.mail.Server), 1)
+	})
+}
+
+type refundArgsWithReason struct {
+	OrderID string `json:"order_id" settle:"identity"`
+	Amount  string `json:"amount" jsonschema:"format=decimal"`
+	Reason  string `json:"reason"`
+}
+
+func TestS74ARequiredFieldIsAdded(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		d := newDesk(w.sides)
+		first := w.want(w.start(d.refund()).call(refund("A-1", "42.10")), settle.StatusCompleted)
+		p := w.start(settle.Tool[refundArgsWithReason, refunded]{
+			Name: "refund", Contract: contract(settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true}, nil),
+			Do: func(ctx context.Context, op settle.Op, in refundArgsWithReason) (refunded, error) {
+				r, err := d.payments.Refund(ctx, op.Key(), in.OrderID, in.Amount)
+				return refunded{r.ID}, known(err)
+			},
+		})
+		out := w.wantReplay(p.call(refund("A-1", "42.10")), settle.StatusCompleted)
+		equal(w, "the operation", out.Operation, first.Operation)
+		invalid := w.want(p.call(refund("B-1", "42.10")), settle.StatusInvalidArguments)
+		equal(w, "the field that is missing", invalid.Fields[0], "reason")
+		w.effects(w.payments.Server, 1)
+		equal(w, "operations", len(w.rows()), 1)
+	})
+}
+
+func TestS83TwoServersWithOneToolName(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.startWith()
+		d := newDesk(w.sides)
+		keys := map[string]bool{}
+		create := func(server string) settle.Outcome {
+			call := createTicket("Late parcel", "Where is it?")
+			call.Tool = server + "/create_ticket"
+			_, out, err := settle.Around(p.ctx, p.x, fresh(call), func(ctx context.Context) (farside.Ticket, error) {
+				if key, ok := settle.KeyFrom(ctx); ok {
+					keys[key] = true
+				}
+				return d.tickets.Open(ctx, "Late parcel", "Where is it?")
+			})
+			if err != nil {
+				w.Fatal(err)
+			}
+			return out
+		}
+		crm, desk := w.want(create("crm"), settle.StatusCompleted), w.want(create("desk"), settle.StatusCompleted)
+		w.effects(w.tickets.Server, 2)
+		equal(w, "keys", len(keys), 2)
+		equal(w, "operations", len(w.rows()), 2)
+		equal(w, "crm's replay", w.wantReplay(create("crm"), settle.StatusCompleted).Operation, crm.Operation)
+		equal(w, "desk's replay", w.wantReplay(create("desk"), settle.StatusCompleted).Operation, desk.Operation)
+		w.effects(w.tickets.Server, 2)
+	})
+}
