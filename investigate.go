@@ -206,7 +206,7 @@ func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.C
 	case ev.byAttribute && !ev.created.IsZero() && ev.created.Before(row.FirstSent.Truncate(time.Second)):
 		return caseOf(c, reasonTooOld)
 	}
-	c.To, c.Reason, c.Doubts = store.Completed, "", 0
+	c.To, c.Reason = store.Completed, ""
 	c.Resource = cut(ev.resource, maxResource)
 	c.ResourceDigest, c.ByAttribute = resourceDigest(c.Resource), ev.byAttribute
 	c.ResultVersion = b.resultVersion

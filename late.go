@@ -165,10 +165,10 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 	c.Resource, c.ResourceDigest = end.resource, resourceDigest(end.resource)
 	switch row.State {
 	case store.Unknown, store.Retryable:
-		c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		c.To, c.Reason = store.Completed, ""
 	case store.Manual:
 		if row.Taken == "" {
-			c.To, c.Reason, c.Doubts = store.Completed, "", 0
+			c.To, c.Reason = store.Completed, ""
 		} else {
 			c.Flags = store.FlagAttached
 		}
@@ -186,7 +186,7 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 		c.Incident = reasonLateSuccess
 	case store.Running:
 		if row.Attempt == attempt {
-			c.To, c.Reason, c.Doubts = store.Completed, "", 0
+			c.To, c.Reason = store.Completed, ""
 		} else {
 			c.Incident = reasonLateSuccess
 		}

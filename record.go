@@ -141,7 +141,7 @@ func (j *job) change(end ending) store.Change {
 		Returned: !end.atWork, Visibility: b.contract.VisibilityDelay, Doubts: j.row.Doubts}
 	switch {
 	case end.effect == effectHappened:
-		c.To, c.Reason, c.Doubts = store.Completed, "", 0
+		c.To, c.Reason = store.Completed, ""
 		c.Result, c.ResultVersion, c.Flags = end.stored, b.resultVersion, end.flags
 		c.Resource, c.ResourceDigest = end.resource, resourceDigest(end.resource)
 	case end.effect == effectUnknown:

@@ -285,7 +285,7 @@ func giving(row store.Operation, b *binding) (store.Change, bool) {
 // can't write now, recovery finds.
 func (x *Executor) supersede(ctx context.Context, older []store.Entry) {
 	for _, e := range older {
-		if e.State == store.Manual && e.Taken != "" {
+		if e.State.Settled() || e.State == store.Manual && e.Taken != "" {
 			continue
 		}
 		if _, err := x.giveWay(ctx, e.Operation, x.byKey[e.Tool]); err != nil {

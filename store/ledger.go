@@ -181,10 +181,10 @@ type Claimed struct {
 	// first. It is filled in where the claim wasn't won.
 	Slot []Operation
 	// Refused and Others say what stood in the way of a new row. For an
-	// idempotent write Others holds the unsettled writes on its resource with
-	// lower numbers than the row that was won, else than the last of Slot: it
-	// starts when they are settled or past their moment (R31). A won write that
-	// must wait for them is recorded as Retryable.
+	// idempotent write Others holds the writes on its resource that are
+	// unsettled or still Block, with lower numbers than the row that was won,
+	// else than the last of Slot: it starts when they are settled or past their
+	// moment (R31). A won write that must wait for them is recorded as Retryable.
 	Refused Refusal
 	Others  []Entry
 	// Newest is the write on the resource with the highest number that isn't

@@ -182,8 +182,10 @@ func (o Operation) Holds(c Claim) bool {
 // NeedsCase says whether an operation in this state has an open case (R39).
 func (s State) NeedsCase() bool { return s == Manual || s == AwaitingApproval }
 
-// Blocks says whether an unsettled lower write keeps a newer one on its
-// resource from starting: while one of its attempts can still take effect (R31).
+// Blocks says whether a lower write keeps a newer one on its resource from
+// starting: while one of its attempts can still take effect (R31). A settled one
+// can too, where a second attempt completed it and the first is still in doubt:
+// the first could land after the newer write and undo it.
 func (o Operation) Blocks() bool {
 	return (o.State == Running || o.Doubts > 0) && o.Read.Before(o.Moment)
 }

@@ -128,14 +128,15 @@ func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 	return store.Claimed{Won: true, Operation: l.read(&row, now), Others: l.lower(&row, now)}
 }
 
-// lower lists the unsettled writes on the row's resource with lower numbers.
+// lower lists the writes on the row's resource with lower numbers that are
+// unsettled or can still take effect.
 func (l *Ledger) lower(row *store.Operation, now time.Time) []store.Entry {
 	var lower []store.Entry
 	if row.ResourceKey.IsZero() {
 		return nil
 	}
 	for _, id := range l.resources[row.ResourceKey] {
-		if o := l.rows[id]; o.ResourceSeq < row.ResourceSeq && !o.State.Settled() {
+		if o := l.rows[id]; o.ResourceSeq < row.ResourceSeq && (!o.State.Settled() || l.read(o, now).Blocks()) {
 			lower = append(lower, l.entry(o, now))
 		}
 	}
