@@ -26,25 +26,30 @@ func (x *Executor) Brief(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("settle: brief: %w", err)
 	}
-	var entries []store.Entry
-	for after := uuid.Nil; ; after = entries[len(entries)-1].ID {
-		page, err := x.ledger.List(ctx, store.Filter{Tenant: p.Tenant, Intent: intent.ID, After: after})
+	return x.briefOf(ctx, intent, func(done uuid.UUID) { x.told.set(done, struct{}{}) })
+}
+
+// briefOf is the brief of a task that has an intent. It tells of what is done.
+func (x *Executor) briefOf(ctx context.Context, intent store.Intent, tells func(done uuid.UUID)) (string, error) {
+	b := brief{tells: tells}
+	for after := uuid.Nil; ; {
+		page, err := x.ledger.List(ctx, store.Filter{Tenant: intent.TenantName, Intent: intent.ID, After: after})
 		if err != nil {
 			return "", fmt.Errorf("settle: brief: %w", err)
 		}
-		if entries = append(entries, page...); len(page) == 0 {
-			break
+		if len(page) == 0 {
+			return b.text(), nil
 		}
+		for _, e := range page {
+			b.add(ctx, x, e)
+		}
+		after = page[len(page)-1].ID
 	}
-	var b brief
-	for _, e := range entries {
-		b.add(ctx, x, e)
-	}
-	return b.text(), nil
 }
 
 // brief collects the lines of a task's record.
 type brief struct {
+	tells               func(done uuid.UUID)
 	done, open, refused []string
 }
 
@@ -63,7 +68,7 @@ func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
 	}
 	switch {
 	case e.State == store.Completed || e.State == store.Superseded:
-		x.told.set(e.ID, struct{}{})
+		b.tells(e.ID)
 		b.done = append(b.done, line)
 	case e.State == store.Failed:
 		b.refused = append(b.refused, line)
