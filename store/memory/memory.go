@@ -187,33 +187,37 @@ func (l *Ledger) uniqueTaken(row *store.Operation) bool {
 		func(id uuid.UUID) bool { return id != row.ID && l.rows[id].State != store.Failed })
 }
 
-// fileCases opens and closes the case that a state needs, and opens an incident (R39).
+// fileCases opens and closes the case that a state needs, and incidents (R39).
+// Takes and proposals are those of the cases that are open after the move.
 func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now time.Time) {
 	list := l.cases[after.ID]
-	left := before.State.NeedsCase() && before.State != after.State
+	moved := before.State != after.State
 	for i := range list {
-		if !list[i].ClosedAt.IsZero() {
-			continue
-		}
-		if left && !list[i].Incident || c.Resolve && list[i].Incident {
+		left := before.State.NeedsCase() && moved && !list[i].Incident
+		if list[i].ClosedAt.IsZero() && (left || c.Resolve && list[i].Incident) {
 			list[i].ClosedAt = now
-		}
-		if c.Take != nil {
-			list[i].Holder, list[i].HeldAt = *c.Take, now
-		}
-		if c.Proposal != nil {
-			list[i].Proposal = slices.Clone(*c.Proposal)
 		}
 	}
 	open := func(reason string, incident bool) {
 		list = append(list, store.Case{ID: uuid.New(), Operation: after.ID, Tenant: after.Tenant, Tool: after.Tool,
 			Reason: reason, Incident: incident, OpenedAt: now})
 	}
-	if after.State.NeedsCase() && before.State != after.State {
+	if after.State.NeedsCase() && moved {
 		open(after.Reason, false)
 	}
 	if c.Incident != "" {
 		open(c.Incident, true)
+	}
+	for i := range list {
+		if !list[i].ClosedAt.IsZero() {
+			continue
+		}
+		if c.Take != nil {
+			list[i].Holder, list[i].HeldAt = *c.Take, now
+		}
+		if c.Proposal != nil {
+			list[i].Proposal = bytes.Clone(*c.Proposal)
+		}
 	}
 	l.cases[after.ID] = list
 }

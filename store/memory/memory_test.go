@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/settle-go/settle/store"
 	"github.com/settle-go/settle/store/memory"
 	"github.com/settle-go/settle/store/storetest"
@@ -16,29 +14,8 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.World {
 		clock := storetest.NewClock()
 		l := memory.New(memory.WithClock(clock.Now))
-		return storetest.World{
-			Ledger: l,
-			Age:    clock.Age,
-			Cases:  func(_ testing.TB, operation uuid.UUID) []store.Case { return l.CasesOf(operation) },
-		}
+		return storetest.World{Ledger: l, Age: clock.Age}
 	})
-}
-
-func TestR57WhatChangedNothingIsKept(t *testing.T) {
-	t.Parallel()
-	l := memory.New()
-	given := store.Audit{Operation: uuid.New(), Kind: "conflict", Actor: "executor", Detail: "order"}
-	if err := l.Audit(t.Context(), given, given); err != nil {
-		t.Fatal(err)
-	}
-	kept := l.Audited()
-	if len(kept) != 2 || kept[1].At.IsZero() {
-		t.Fatalf("kept %+v", kept)
-	}
-	given.At = kept[1].At
-	if kept[1] != given {
-		t.Errorf("kept %+v, want %+v", kept[1], given)
-	}
 }
 
 func TestR26AMemoryLedgerSaysThatItSurvivesNothing(t *testing.T) {

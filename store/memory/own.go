@@ -32,6 +32,16 @@ func ownEvent(e store.Event) store.Event {
 	return e
 }
 
+func ownCase(c store.Case) store.Case {
+	c.Proposal = bytes.Clone(c.Proposal)
+	return c
+}
+
+func ownTool(t store.ToolRecord) store.ToolRecord {
+	t.ResultSchema = bytes.Clone(t.ResultSchema)
+	return t
+}
+
 func ownIntent(i store.Intent) store.Intent {
 	i.Key, i.TenantKey = bytes.Clone(i.Key), bytes.Clone(i.TenantKey)
 	return i

@@ -39,7 +39,7 @@ func (l *Ledger) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEnt
 	for id, list := range l.cases {
 		for _, c := range list {
 			if row := l.rows[id]; l.caseMatches(c, row, f, now) {
-				found = append(found, store.CaseEntry{Case: c, Entry: l.entry(row, now)})
+				found = append(found, store.CaseEntry{Case: ownCase(c), Entry: l.entry(row, now)})
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	done := store.Purged{Seen: len(page)}
 	for _, id := range page {
 		if row := l.rows[id]; l.purgeable(row, p, now) {
-			entomb(row)
+			l.entomb(row)
 			done.Removed++
 		}
 	}
@@ -113,11 +113,19 @@ func (l *Ledger) purgeable(row *store.Operation, p store.Purge, now time.Time) b
 			return false
 		}
 	}
-	return !slices.ContainsFunc(l.cases[row.ID], func(c store.Case) bool { return c.ClosedAt.IsZero() })
+	return !l.hasOpenCase(row)
 }
 
-// entomb leaves of a row what has to be known for ever (R51).
-func entomb(row *store.Operation) {
+func (l *Ledger) hasOpenCase(row *store.Operation) bool {
+	return slices.ContainsFunc(l.cases[row.ID], func(c store.Case) bool { return c.ClosedAt.IsZero() })
+}
+
+// entomb leaves of a row what has to be known for ever (R51). A proposal holds
+// the result that a person gave.
+func (l *Ledger) entomb(row *store.Operation) {
+	for n := range l.cases[row.ID] {
+		l.cases[row.ID][n].Proposal = nil
+	}
 	row.Flags |= store.FlagPurged
 	row.Arguments, row.Result, row.Fields, row.Trace, row.CallID = nil, nil, nil, nil, ""
 	row.Fingerprint = [32]byte{}
@@ -142,7 +150,7 @@ func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUI
 		if row.Intent != intent {
 			continue
 		}
-		if !row.State.Settled() {
+		if !row.State.Settled() || l.hasOpenCase(row) {
 			return store.ErrUnsettled
 		}
 		own = append(own, row)
@@ -155,10 +163,13 @@ func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUI
 	return nil
 }
 
-// forget removes a row with its journal. What Unique promises for ever stays (R14).
+// forget removes a row with its journal. What has to stand in the way of others
+// for ever stays as a tombstone: the one operation that Unique admits (R14), and
+// the writes on a resource, without which an older one that they overtook would
+// start again and undo them (R31).
 func (l *Ledger) forget(row *store.Operation) {
-	if !row.Unique.IsZero() && row.State != store.Failed {
-		entomb(row)
+	if row.State != store.Failed && (!row.Unique.IsZero() || !row.ResourceKey.IsZero()) {
+		l.entomb(row)
 		return
 	}
 	delete(l.rows, row.ID)
@@ -180,7 +191,7 @@ func (l *Ledger) Declare(ctx context.Context, tools ...store.ToolRecord) error {
 	}
 	defer leave()
 	for _, t := range tools {
-		l.declared[t.Tool] = t
+		l.declared[t.Tool] = ownTool(t)
 	}
 	return nil
 }
@@ -192,5 +203,5 @@ func (l *Ledger) Declared(ctx context.Context, tool string) (store.ToolRecord, e
 		return store.ToolRecord{}, err
 	}
 	defer leave()
-	return l.declared[tool], nil
+	return ownTool(l.declared[tool]), nil
 }

@@ -51,3 +51,31 @@ func (a *alternating) List(ctx context.Context, f store.Filter) ([]store.Entry, 
 func (a *alternating) Events(ctx context.Context, operation uuid.UUID, after int) ([]store.Event, error) {
 	return a.turn().Events(ctx, operation, after)
 }
+
+func (a *alternating) Audit(ctx context.Context, entries ...store.Audit) error {
+	return a.turn().Audit(ctx, entries...)
+}
+
+func (a *alternating) Audits(ctx context.Context, operation uuid.UUID) ([]store.Audit, error) {
+	return a.turn().Audits(ctx, operation)
+}
+
+func (a *alternating) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEntry, error) {
+	return a.turn().Cases(ctx, f)
+}
+
+func (a *alternating) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
+	return a.turn().Purge(ctx, p)
+}
+
+func (a *alternating) CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error {
+	return a.turn().CloseIntent(ctx, tenant, intent)
+}
+
+func (a *alternating) Declare(ctx context.Context, tools ...store.ToolRecord) error {
+	return a.turn().Declare(ctx, tools...)
+}
+
+func (a *alternating) Declared(ctx context.Context, tool string) (store.ToolRecord, error) {
+	return a.turn().Declared(ctx, tool)
+}

@@ -20,6 +20,9 @@ const Lease = time.Hour
 // Visibility is the VisibilityDelay of what [Operation] makes.
 const Visibility = 10 * time.Minute
 
+// Retention is how long the ledger keeps the payload of what [Operation] makes.
+const Retention = 30 * 24 * time.Hour
+
 // ID returns a new id that sorts behind those made before it, as the ids of
 // operations do.
 func ID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
@@ -41,7 +44,7 @@ func IntentOf(tenant, subject, task, goal string) store.Intent {
 	return store.Intent{
 		ID: ID(), Digest: digest(tenant, subject, task, goal),
 		Tenant: uuid.New(), TenantDigest: digest(tenant),
-		TenantName: tenant, Subject: subject, Task: task, Goal: goal,
+		Principal: digest(tenant, subject), TenantName: tenant, Subject: subject, Task: task, Goal: goal,
 		Key: Bytes(32), TenantKey: Bytes(32), Version: 1,
 	}
 }
@@ -73,7 +76,7 @@ func Operation(intent store.Intent, edits ...func(*store.Operation)) store.Opera
 		Source: store.FromIdentity, Node: SomeDigest(), Occurrence: 1,
 		State: store.Running,
 		Owner: uuid.New(), Run: uuid.New(), Batch: uuid.New(),
-		Visibility: Visibility, Escalate: 30 * time.Minute,
+		Visibility: Visibility, Escalate: 30 * time.Minute, Retention: Retention,
 		Fingerprint: sha256.Sum256([]byte("fingerprint")), Fields: []byte(`{"order":"aa"}`),
 		Arguments: []byte(`{"order":"o-1","amount":"12.50"}`),
 		CallID:    "call_1", Trace: Bytes(24),
@@ -92,6 +95,12 @@ func Tool(name string) func(*store.Operation) {
 // In begins the operation in a state other than Running.
 func In(state store.State) func(*store.Operation) {
 	return func(o *store.Operation) { o.State = state }
+}
+
+// Within makes the operation a step of a composite one, or what undoes another
+// one where the source says so.
+func Within(parent store.Operation) func(*store.Operation) {
+	return func(o *store.Operation) { o.Parent = parent.ID }
 }
 
 // On puts the operation on the slot of another one, as the given number.

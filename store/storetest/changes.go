@@ -62,8 +62,8 @@ func outcomes(s suite) {
 	s.test("R47TheOutcomeIsTakenOnceWhenItCompletes", outcomeOnce)
 	s.test("R47TheOutcomeIsTakenOnlyWhenItCompletes", func(w *world) {
 		o := w.record(w.intent())
-		after := w.apply(Completion(o, "r-1", func(c *store.Change) { c.To, c.Flags = store.Unknown, store.FlagOversize }))
-		if after.Resource != "" || !after.ResourceDigest.IsZero() || after.Result != nil || after.ResultVersion != 0 || after.Flags != 0 {
+		after := w.apply(Completion(o, "r-1", func(c *store.Change) { c.To = store.Unknown }))
+		if after.Resource != "" || !after.ResourceDigest.IsZero() || after.Result != nil || after.ResultVersion != 0 {
 			w.Error("an operation that isn't completed has an outcome")
 		}
 	})
@@ -113,6 +113,10 @@ func everyChange(w *world) {
 		func(c *store.Change) {
 			c.Resource, c.ResourceDigest, c.ByAttribute = "r-1", SomeDigest(), true
 			c.Result, c.ResultVersion, c.Flags = []byte("{}"), 2, store.FlagUnencodable
+		},
+		func(c *store.Change) {
+			taker, proposal := "ann", []byte(`{"kind":"fail"}`)
+			c.Take, c.Proposal, c.Resolve, c.Trace, c.Flags = &taker, &proposal, true, Bytes(24), store.FlagAttached
 		},
 		func(c *store.Change) { c.Incident, c.Decision, c.Body, c.Reason = "late_success", uuid.New(), nil, "" },
 	}
@@ -184,6 +188,8 @@ func outcomeOnce(w *world) {
 	again := w.apply(Completion(o, "r-2", func(c *store.Change) {
 		c.Result, c.ResultVersion, c.Flags, c.ByAttribute = []byte("other"), 9, store.FlagUnencodable, true
 	}))
+	want(w, "the flags", again.Flags, store.FlagOversize|store.FlagUnencodable)
+	again.Flags = o.Flags
 	again.Version, again.Tail, again.TailAt = o.Version, o.Tail, o.TailAt
 	w.wantRow(again, o)
 }

@@ -167,13 +167,13 @@ func claimOfAnotherState(w *world) {
 // everyFieldComesBack fills every field that a claim may fill in.
 func everyFieldComesBack(w *world) {
 	parent := w.record(w.intent(), Tool("trip"))
-	for _, source := range []store.Source{store.FromHost, store.FromIdentity, store.FromWhole, store.FromStep} {
+	for _, source := range []store.Source{store.FromHost, store.FromIdentity, store.FromWhole, store.FromStep, store.FromOriginal} {
 		for class := store.Unsafe; class <= store.Composite; class++ {
 			c := Claim(Operation(w.intent()))
 			o := &c.Operation
 			o.Source, o.Class, o.Parent, o.Occurrence = source, class, parent.ID, 7
 			o.Unique, o.Reason = SomeDigest(), "needs_approval"
-			o.Visibility, o.Escalate = 1234567*time.Microsecond, 7654321*time.Microsecond
+			o.Visibility, o.Escalate, o.Retention = 1234567*time.Microsecond, 7654321*time.Microsecond, 3333333*time.Microsecond
 			o.CallID, o.Tool = `call "é" '1' 東`, "tool-"+string(source)+class.String()
 			got := w.won(c)
 			wanted := store.Operation(*o)
@@ -186,7 +186,7 @@ func everyFieldComesBack(w *world) {
 		}
 	}
 	empty := Operation(w.intent(), func(o *store.Operation) {
-		o.Fields, o.Arguments, o.Trace, o.CallID, o.Escalate, o.Visibility = nil, nil, nil, "", 0, 0
+		o.Fields, o.Arguments, o.Trace, o.CallID, o.Escalate, o.Visibility, o.Retention = nil, nil, nil, "", 0, 0, 0
 	})
 	got := w.won(Claim(empty))
 	w.wantRow(w.read(got), got)

@@ -25,6 +25,14 @@ func intentDifferences(got, want store.Intent) []string {
 	return fields(reflect.ValueOf(got), reflect.ValueOf(want))
 }
 
+func caseDifferences(got, want store.Case) []string {
+	return fields(reflect.ValueOf(got), reflect.ValueOf(want))
+}
+
+func toolDifferences(got, want store.ToolRecord) []string {
+	return fields(reflect.ValueOf(got), reflect.ValueOf(want))
+}
+
 func fields(got, want reflect.Value) []string {
 	var all []string
 	for i := range got.NumField() {

@@ -131,5 +131,14 @@ func calls(ctx context.Context, l store.Ledger, i store.Intent, o, unmade store.
 		"Events": func() error { _, err := l.Events(ctx, o.ID, 0); return err },
 		"Audit":  func() error { return l.Audit(ctx, store.Audit{Operation: o.ID, Kind: "refused"}) },
 		"Check":  func() error { _, err := l.Check(ctx); return err },
+		"Audits": func() error { _, err := l.Audits(ctx, o.ID); return err },
+		"Cases":  func() error { _, err := l.Cases(ctx, store.CaseFilter{}); return err },
+		"Purge": func() error {
+			_, err := l.Purge(ctx, store.Purge{Principal: i.Principal})
+			return err
+		},
+		"CloseIntent": func() error { return l.CloseIntent(ctx, i.TenantName, i.ID) },
+		"Declare":     func() error { return l.Declare(ctx, store.ToolRecord{Tool: "refund", Deciders: 2}) },
+		"Declared":    func() error { _, err := l.Declared(ctx, "refund"); return err },
 	}
 }

@@ -82,15 +82,6 @@ func journals(s suite) {
 			w.verify(o)
 		}
 	})
-	s.test("R57WhatChangedNothingIsAudited", func(w *world) {
-		o := w.record(w.intent())
-		w.must(w.Ledger.Audit(w.ctx), "Audit")
-		w.must(w.Ledger.Audit(w.ctx,
-			store.Audit{Operation: o.ID, Kind: "conflict", Actor: "executor", Detail: "order"},
-			store.Audit{Operation: o.ID, Kind: "conflict", Actor: "executor", Detail: "order"},
-			store.Audit{Kind: "refused", Actor: "operator é", Detail: ""}), "Audit")
-		w.unchanged(o)
-	})
 }
 
 func (w *world) wantEvents(got []store.Event, wanted ...store.Event) {

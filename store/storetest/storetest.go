@@ -23,8 +23,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/settle-go/settle/store"
 )
 
@@ -40,14 +38,10 @@ type World struct {
 	// Age makes everything that the ledger has recorded older by d, as if its
 	// clock had gone on: a database by SQL over the stored instants of intents,
 	// operations and cases (lease_until, due_at, moment, key_until, created_at,
-	// first_sent, unknown_since, settled_at and the like, but neither the
-	// events' instants nor the row's TailAt, which the chain seals); a ledger
+	// first_sent, unknown_since, settled_at, opened_at and the like, but neither
+	// the events' instants nor the row's TailAt, which the chain seals); a ledger
 	// with a clock of its own by that clock.
 	Age func(t testing.TB, d time.Duration)
-	// Cases reads an operation's cases, open and closed ones, in the order in
-	// which they were opened: no method of a ledger shows them. Where it is nil
-	// the suite can't look at them.
-	Cases func(t testing.TB, operation uuid.UUID) []store.Case
 }
 
 // Run runs the suite. open makes a new, empty world for each test; it is called
@@ -77,18 +71,27 @@ func topics() []topic {
 		{"contract", tests{contract}},
 		{"hold", tests{hold, runs, heldBatches, notHeld}},
 		{"occurrences", tests{occurrences}},
-		{"writes", tests{writes, lowerWrites, shownWrites, startedWrites}},
+		{"writes", tests{writes, lowerWrites, shownWrites, startedWrites, doubtfulWrites}},
 		{"unique", tests{unique}},
 		{"moves", tests{moves}},
-		{"changes", tests{changes, outcomes}},
+		{"changes", tests{changes, outcomes, flags}},
 		{"moments", tests{moments, attemptMoments, instantsOfStates, clocks}},
 		{"renew", tests{renew, lostLeases}},
 		{"take", tests{take, takeOrder, fairTakes}},
 		{"evidence", tests{evidence}},
 		{"cases", tests{cases, decisions}},
+		{"incidents", tests{incidents}},
+		{"queue", tests{queue, queuePages}},
+		{"taken", tests{takenCases, proposals}},
 		{"events", tests{events, journals}},
+		{"audits", tests{audits}},
 		{"tenancy", tests{tenancy}},
 		{"list", tests{list}},
+		{"purge", tests{purges, keptPayloads, purgePages}},
+		{"tombstones", tests{tombstones}},
+		{"erasure", tests{erasure}},
+		{"closing", tests{closing, closingRefused, closingKeeps}},
+		{"tools", tests{declaredTools}},
 		{"errors", tests{errs}},
 		{"races", tests{races}},
 		{"payloads", tests{payloads, texts}},

@@ -84,20 +84,26 @@ func everyFilter(w *world) {
 	step := w.record(acme, func(o *store.Operation) { o.Parent = parent.ID })
 	failed := w.standing(acme, store.Failed)
 	mail := w.record(next, Tool("mail"))
+	again := w.record(next, On(failed, 1))
 	foreign := w.standing(other, store.Failed)
+	namesake := w.record(other, On(failed, 1))
 	for name, c := range map[string]struct {
 		filter store.Filter
 		rows   []store.Operation
 	}{
-		"all":            {store.Filter{}, []store.Operation{parent, step, failed, mail, foreign}},
-		"tenant":         {store.Filter{Tenant: "acme"}, []store.Operation{parent, step, failed, mail}},
+		"all":            {store.Filter{}, []store.Operation{parent, step, failed, mail, again, foreign, namesake}},
+		"tenant":         {store.Filter{Tenant: "acme"}, []store.Operation{parent, step, failed, mail, again}},
 		"unknown tenant": {store.Filter{Tenant: "nobody"}, nil},
 		"intent":         {store.Filter{Intent: acme.ID}, []store.Operation{parent, step, failed}},
 		"parent":         {store.Filter{Parent: parent.ID}, []store.Operation{step}},
 		"state":          {store.Filter{States: []store.State{store.Failed}}, []store.Operation{failed, foreign}},
-		"states":         {store.Filter{States: []store.State{store.Failed, store.Running}}, []store.Operation{parent, step, failed, mail, foreign}},
+		"states":         {store.Filter{States: []store.State{store.Failed, store.Running}}, []store.Operation{parent, step, failed, mail, again, foreign, namesake}},
 		"tool":           {store.Filter{Tool: "mail"}, []store.Operation{mail}},
-		"after":          {store.Filter{After: failed.ID}, []store.Operation{mail, foreign}},
+		"node":           {store.Filter{Node: failed.Node}, []store.Operation{failed, again, namesake}},
+		"tenant's node":  {store.Filter{Tenant: "acme", Tool: "refund", Node: failed.Node}, []store.Operation{failed, again}},
+		"node from":      {store.Filter{Tenant: "acme", Node: failed.Node, After: failed.ID, Limit: 1}, []store.Operation{again}},
+		"unknown node":   {store.Filter{Node: SomeDigest()}, nil},
+		"after":          {store.Filter{After: failed.ID}, []store.Operation{mail, again, foreign, namesake}},
 		"limit":          {store.Filter{Limit: 2}, []store.Operation{parent, step}},
 		"together": {store.Filter{Tenant: "acme", Intent: acme.ID, States: []store.State{store.Failed}, Tool: "refund", After: step.ID, Limit: 5},
 			[]store.Operation{failed}},
