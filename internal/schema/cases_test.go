@@ -155,13 +155,6 @@ type (
 	}
 	label string // embedded and unexported: encoding/json passes over it
 
-	names struct {
-		Dash    string `json:"-,"`
-		Skipped string `json:"-"`
-		Hidden  string `json:"hidden,omitempty" jsonschema:"-"`
-		unseen  int
-	}
-
 	quotedValues struct {
 		Int   int         `json:"int,string"`
 		Uint  uint8       `json:"uint,string"`
@@ -196,6 +189,7 @@ type (
 		More  extended_  `json:"more"`
 		Alias aliased    `json:"alias"`
 		Open  openObject `json:"open"`
+		Mood  mood       `json:"mood"`
 	}
 
 	defaults struct {
@@ -372,6 +366,13 @@ type openObject map[string]any
 
 func (openObject) JSONSchema() *invopop.Schema { return &invopop.Schema{Type: "object"} }
 
+// mood may be null by its enum.
+type mood string
+
+func (mood) JSONSchema() *invopop.Schema {
+	return &invopop.Schema{Title: "Mood", Enum: []any{"good", nil}}
+}
+
 // retry sets defaults as it is decoded, so that it could tell null from absent.
 type retry struct {
 	Times int    `json:"times,omitempty"`
@@ -458,7 +459,7 @@ func typeCases() []typeCase {
 		}},
 		{"promoted", promoted{}, true, []any{
 			&promoted{base: base{ID: "i"}, Shared: "s"},
-			&promoted{base: base{ID: "i"}, Extra: &Extra{"w", 2}, Shared: "s", Named: inner{"n", nil}},
+			&promoted{base: base{ID: "i"}, Extra: &Extra{"w", 2}, Shared: "s", Named: inner{"n", nil}, label: "passed over"},
 		}},
 		{"quoted", quotedValues{}, true, []any{
 			&quotedValues{Num: "1"},
@@ -468,9 +469,12 @@ func typeCases() []typeCase {
 			&keywords{Min: 2, Open: 0.5, Choice: 1, Word: "ab", Lazy: "aaa", Mail: "a@b.example", Link: "https://b.example/x", Day: "2026-02-28", Sum: "1.50", Windows: []string{"a"}, Wide: 200},
 		}},
 		{"custom_schemas", customSchemas{}, false, []any{
-			&customSchemas{Money: money{"1.50", "EUR"}, Alias: "6ba7b810-9dad-11d1-80b4-00c04fd430c8"},
-			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, described_{255, []string{"w"}, "n"}, extended_{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}},
+			&customSchemas{Money: money{"1.50", "EUR"}, Alias: "6ba7b810-9dad-11d1-80b4-00c04fd430c8", Mood: "good"},
+			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, described_{255, []string{"w"}, "n"}, extended_{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}, "good"},
 		}},
+		{"described_root", described_{}, true, []any{&described_{}, &described_{255, []string{"w"}, "n"}}},
+		{"extended_root", extended_{}, true, []any{&extended_{}, &extended_{"n", []string{"t"}, pointer(int8(1))}}},
+		{"money_root", money{}, true, []any{&money{"1", "EUR"}}},
 		{"defaults", defaults{}, true, []any{&defaults{retry{5, "m"}}}},
 		{"generic", generic[decimal.Decimal]{}, true, []any{
 			&generic[decimal.Decimal]{},
