@@ -181,15 +181,15 @@ type (
 	}
 
 	customSchemas struct {
-		Money money      `json:"money"`
-		Moni  []money    `json:"moni"`
-		Shape shapeUnion `json:"shape"`
-		Point point      `json:"point"`
-		Plain described_ `json:"plain"`
-		More  extended_  `json:"more"`
-		Alias aliased    `json:"alias"`
-		Open  openObject `json:"open"`
-		Mood  mood       `json:"mood"`
+		Money money         `json:"money"`
+		Moni  []money       `json:"moni"`
+		Shape shapeUnion    `json:"shape"`
+		Point point         `json:"point"`
+		Plain selfDescribed `json:"plain"`
+		More  selfExtended  `json:"more"`
+		Alias aliased       `json:"alias"`
+		Open  openObject    `json:"open"`
+		Mood  mood          `json:"mood"`
 	}
 
 	defaults struct {
@@ -328,14 +328,14 @@ func (*point) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "array", Items: &invopop.Schema{Type: "integer"}, MinItems: &two, MaxItems: &two}
 }
 
-// described_ describes itself and is decoded by its fields.
-type described_ struct {
+// selfDescribed describes itself and is decoded by its fields.
+type selfDescribed struct {
 	Count uint8    `json:"count"`
 	Words []string `json:"words"`
 	Note  string   `json:"note,omitempty"`
 }
 
-func (described_) JSONSchema() *invopop.Schema {
+func (selfDescribed) JSONSchema() *invopop.Schema {
 	p := invopop.NewProperties()
 	p.Set("count", &invopop.Schema{Type: "integer", Description: "how often"})
 	p.Set("words", &invopop.Schema{Type: "array", Items: &invopop.Schema{Type: "string"}})
@@ -343,14 +343,14 @@ func (described_) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "object", Properties: p, Required: []string{"count", "words"}}
 }
 
-// extended_ adds to what is derived.
-type extended_ struct {
+// selfExtended adds to what is derived.
+type selfExtended struct {
 	Name  string   `json:"name"`
 	Tags  []string `json:"tags"`
 	Small *int8    `json:"small"`
 }
 
-func (extended_) JSONSchemaExtend(s *invopop.Schema) {
+func (selfExtended) JSONSchemaExtend(s *invopop.Schema) {
 	s.Description = "extended"
 	name, _ := s.Properties.Get("name")
 	name.Description = "its name"
@@ -470,10 +470,10 @@ func typeCases() []typeCase {
 		}},
 		{"custom_schemas", customSchemas{}, false, []any{
 			&customSchemas{Money: money{"1.50", "EUR"}, Alias: "6ba7b810-9dad-11d1-80b4-00c04fd430c8", Mood: "good"},
-			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, described_{255, []string{"w"}, "n"}, extended_{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}, "good"},
+			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, selfDescribed{255, []string{"w"}, "n"}, selfExtended{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}, "good"},
 		}},
-		{"described_root", described_{}, true, []any{&described_{}, &described_{255, []string{"w"}, "n"}}},
-		{"extended_root", extended_{}, true, []any{&extended_{}, &extended_{"n", []string{"t"}, pointer(int8(1))}}},
+		{"described_root", selfDescribed{}, true, []any{&selfDescribed{}, &selfDescribed{255, []string{"w"}, "n"}}},
+		{"extended_root", selfExtended{}, true, []any{&selfExtended{}, &selfExtended{"n", []string{"t"}, pointer(int8(1))}}},
 		{"money_root", money{}, true, []any{&money{"1", "EUR"}}},
 		{"defaults", defaults{}, true, []any{&defaults{retry{5, "m"}}}},
 		{"generic", generic[decimal.Decimal]{}, true, []any{

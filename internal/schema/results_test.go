@@ -25,9 +25,9 @@ type (
 	resultBase struct {
 		ID uuid.UUID `json:"id" settle:"resource"`
 	}
-	spelled  struct{ name string }
-	named1   struct{ *ResultOf }
-	ResultOf struct {
+	spelled    struct{ name string }
+	viaPointer struct{ *ResultOf }
+	ResultOf   struct {
 		Ref spelled `json:"ref" settle:"resource"`
 	}
 	badText struct{}
@@ -60,8 +60,8 @@ func TestTheResourceOfAResult(t *testing.T) {
 			At *netip.Addr `json:"at" settle:"resource"`
 		}{}, "at", ""},
 		{"an embedded field", struct{ resultBase }{resultBase{id}}, "id", id.String()},
-		{"String", named1{&ResultOf{spelled{"s"}}}, "ref", "s"},
-		{"an embedded pointer that is nil", named1{}, "ref", ""},
+		{"String", viaPointer{&ResultOf{spelled{"s"}}}, "ref", "s"},
+		{"an embedded pointer that is nil", viaPointer{}, "ref", ""},
 		{"no resource", struct{ A int }{1}, "", ""},
 		{"no struct", []string{"a"}, "", ""},
 		{"a list of itself", sliceOfItself{}, "", ""},
