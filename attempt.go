@@ -31,7 +31,9 @@ type job struct {
 	// which an attempt without effect gives back (R43).
 	approved   bool
 	duplicates int
-	pauses     pauses
+	// toldNotDone says that the caller was told so though the ledger doesn't know (R37).
+	toldNotDone bool
+	pauses      pauses
 
 	run  *running
 	done chan struct{}

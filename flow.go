@@ -176,13 +176,18 @@ func (f *flow) look() *store.Claim {
 	}}
 }
 
-// claim asks the ledger. An answer that was lost is asked for again under the
-// same owner, by which the ledger recognises its own row.
+// claim asks the ledger, unless the caller has gone: then nothing new is begun.
+// A claim that is on its way doesn't end with the caller, since one that was cut
+// off halfway would be nobody's. An answer that was lost is asked for again under
+// the same owner, by which the ledger recognises its own row.
 func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Claimed{}, &store.UnwrittenError{Err: err}
+	}
 	var claimed []store.Claimed
-	err := f.x.persist(ctx, func(ctx context.Context) (err error) {
+	err := f.x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
 		f.asked = time.Now()
-		claimed, err = f.x.timed(ctx, "claim", func() ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
+		claimed, err = timed(ctx, f.x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
 		return err
 	})
 	if err != nil {
@@ -205,11 +210,11 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 			claims = append(claims, *f.newClaim(1))
 		}
 	}
-	if len(claims) < 2 {
+	if len(claims) < 2 || ctx.Err() != nil {
 		return
 	}
 	asked := time.Now()
-	answers, err := x.timed(ctx, "claim", func() ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
+	answers, err := timed(ctx, x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
 	if err != nil {
 		return
 	}

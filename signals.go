@@ -281,12 +281,8 @@ func (s *signals) moved(c store.Change, row store.Operation) {
 	add(row.State, 1)
 }
 
-// timed measures a ledger call.
-func (x *Executor) timed(ctx context.Context, what string, call func() ([]store.Claimed, error)) ([]store.Claimed, error) {
-	return timedOne(ctx, x, what, func(context.Context) ([]store.Claimed, error) { return call() })
-}
-
-func timedOne[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
+// timed measures a ledger call and bounds it. It doesn't end with the caller.
+func timed[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTimeout)
 	defer cancel()
 	began := time.Now()
