@@ -122,7 +122,9 @@ func (t Tool[In, Out]) erase() erased {
 				*raw = args
 				return in, nil
 			}
-			return in, schema.Decode(args, &in)
+			// Not in one line: Go leaves open whether in is read before the call.
+			err := schema.Decode(args, &in)
+			return in, err
 		},
 		parseResult: func(result []byte) error {
 			var out Out
