@@ -163,6 +163,7 @@ func (j *job) dispatch(ctx context.Context) ending {
 	defer timer.Stop()
 	select {
 	case end := <-ended:
+		end.atWork = errors.Is(end.err, errNotEnded)
 		return end
 	case <-timer.C:
 		return ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: ended}

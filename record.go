@@ -42,7 +42,7 @@ func (j *job) record(ctx context.Context, end ending) (again bool) {
 // retries says whether the contract allows another attempt in this claim, and
 // after which pause: one layer, bounded attempts, one budget (R28).
 func (j *job) retries(end ending) (time.Duration, bool) {
-	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork {
+	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork || j.r.once {
 		return 0, false
 	}
 	b := j.r.tool

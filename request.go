@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,8 +74,10 @@ type request struct {
 	parent   *running
 	step     string
 	upstream map[string]string
-	// run replaces the tool's own Do, for Around.
-	run func(ctx context.Context, op Op, in any) (any, error)
+	// run is the tool's own Do, or what replaces it; once says that it can't be
+	// entered again within the call.
+	run  runner
+	once bool
 }
 
 // invalidError says that arguments can't be taken. It names fields, not values.
