@@ -157,7 +157,10 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
 		return nil, err
 	}
-	return x, errors.Join(x.register(s.tools, true), x.register(s.guarded, false))
+	if err := errors.Join(x.register(s.tools, true), x.register(s.guarded, false)); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 func (x *Executor) register(tools []AnyTool, own bool) error {
