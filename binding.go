@@ -333,6 +333,11 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 		d.text(b.contract.Normalize[path].Name)
 		d.text(b.formatOf(path))
 	}
+	if b.contract.Class == Idempotent {
+		// Its node holds the desired state as well: a tool that was of another
+		// class before doesn't find its own operations by it (R31).
+		d.text("desired state")
+	}
 	if source == store.FromWhole || b.contract.Class == Idempotent {
 		ignored := slices.Clone(b.ignored)
 		slices.Sort(ignored)

@@ -233,6 +233,23 @@ func TestS44TheStricterOfTwoContractsHolds(t *testing.T) {
 	}
 }
 
+func TestS44ADesiredStateIsAnotherIdentity(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		unsafe := newDesk(w.sides).setLabel(func(c *settle.Contract) { c.Class, c.NoLookup = settle.Unsafe, true })
+		w.labels.Writes.Next(farside.CommitThenDrop())
+		w.want(w.start(unsafe).call(setLabel("I-7", "urgent")), settle.StatusUnknown)
+
+		// Under Idempotent the label is part of the node: what was done can't be found.
+		p := w.start(newDesk(w.sides).setLabel())
+		for _, label := range []string{"urgent", "done"} {
+			w.wantReason(w.want(p.call(setLabel("I-7", label)), settle.StatusHeld), "contract_changed")
+		}
+		w.age(longEnough)
+		equal(w, "attempts by workers", p.recover().Resumed, 0)
+		equal(w, "requests", w.writes(w.labels.Server), 1)
+	})
+}
+
 func TestS48AWriteThatOutlastsItsLease(t *testing.T) {
 	onEachLedger(t, func(w *world) {
 		p := w.start(newDesk(w.sides).sendMail(timeout(quick), func(c *settle.Contract) { c.VisibilityDelay = 10 * time.Minute }))
