@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -72,7 +73,7 @@ func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
 	case <-j.done:
 		return j.out
 	default:
-		out := f.bare(StatusInProgress, "caller_gone")
+		out := f.bare(StatusInProgress, reasonCallerGone)
 		out.Operation, out.state = row.ID.String(), row.State
 		return f.x.signals.counted(out)
 	}
@@ -235,7 +236,7 @@ func (x *Executor) judge(b *binding, value any, err error) ending {
 	}
 	if raw, ok := value.(json.RawMessage); ok && (raw == nil || json.Valid(raw)) {
 		end.encoded = raw
-	} else if end.encoded, err = json.Marshal(value); err != nil {
+	} else if end.encoded, err = encode(value); err != nil {
 		end.encoded, end.flags = nil, store.FlagUnencodable
 	}
 	end.resource, end.stored = cut(b.resource(value, end.encoded), maxResource), end.encoded
@@ -248,9 +249,13 @@ func (x *Executor) judge(b *binding, value any, err error) ending {
 // maxResource bounds a resource id, in bytes.
 const maxResource = 1024
 
+// cut shortens s to n bytes, between two characters.
 func cut(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
+	if len(s) <= n {
+		return s
 	}
-	return s
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }

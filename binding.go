@@ -123,12 +123,12 @@ func (t Tool[In, Out]) erase() erased {
 				return in, nil
 			}
 			// Not in one line: Go leaves open whether in is read before the call.
-			err := schema.Decode(args, &in)
+			err := contained(func() error { return schema.Decode(args, &in) })
 			return in, err
 		},
 		parseResult: func(result []byte) error {
 			var out Out
-			return schema.Decode(result, &out)
+			return contained(func() error { return schema.Decode(result, &out) })
 		},
 	}
 	if t.Do != nil {
@@ -142,7 +142,13 @@ func (t Tool[In, Out]) erase() erased {
 		}
 	}
 	if t.Upgrade != nil {
-		e.upgrade = func(version int, result json.RawMessage) (any, error) { return t.Upgrade(version, result) }
+		e.upgrade = func(version int, result json.RawMessage) (out any, err error) {
+			err = contained(func() (err error) {
+				out, err = t.Upgrade(version, result)
+				return err
+			})
+			return out, err
+		}
 	}
 	return e
 }
@@ -286,10 +292,13 @@ func (b *binding) bindResult(out reflect.Type) error {
 	if err != nil {
 		return err
 	}
-	b.resource = func(out any, _ []byte) string {
-		// A result of another type is a framework's own and names no resource.
-		resource, err := results.Reference(out)
+	b.resource = func(out any, _ []byte) (resource string) {
+		err := contained(func() (err error) {
+			resource, err = results.Reference(out)
+			return err
+		})
 		if err != nil {
+			// A result of another type is a framework's own and names no resource.
 			return ""
 		}
 		return resource

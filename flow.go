@@ -50,6 +50,10 @@ func (f *flow) prepare(ctx context.Context) {
 	}
 	f.trace = spanContext(ctx)
 	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
+	if ctx.Err() != nil {
+		f.end(f.unavailable(errCallerGone))
+		return
+	}
 	intent, err := f.x.intentOf(ctx, f.principal, f.taskName)
 	if err != nil {
 		f.end(f.unavailable(err))
@@ -80,11 +84,17 @@ func (f *flow) bare(s Status, reason string) Outcome {
 }
 
 func (f *flow) unavailable(err error) Outcome {
-	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	out := f.bare(StatusUnavailable, "ledger")
-	out.err = err
+	if out.err = err; errors.Is(err, errCallerGone) {
+		out.Reason = reasonCallerGone
+		return out
+	}
+	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	return out
 }
+
+// errCallerGone ends a call whose context ended before anything was claimed.
+var errCallerGone = errors.New("settle: the caller had gone before anything was begun")
 
 // go1 takes the call to its outcome.
 func (f *flow) go1(ctx context.Context) Outcome {
@@ -181,8 +191,8 @@ func (f *flow) look() *store.Claim {
 // off halfway would be nobody's. An answer that was lost is asked for again under
 // the same owner, by which the ledger recognises its own row.
 func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
-	if err := ctx.Err(); err != nil {
-		return store.Claimed{}, &store.UnwrittenError{Err: err}
+	if ctx.Err() != nil {
+		return store.Claimed{}, errCallerGone
 	}
 	var claimed []store.Claimed
 	err := f.x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {

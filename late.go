@@ -66,18 +66,18 @@ func (j *job) tryWrite(ctx context.Context, end ending, change func(ending) stor
 
 var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
 
-// keepWriting tries on until the ledger takes the ending or the process ends (R24).
+// keepWriting tries on until the ledger takes the ending or the process ends,
+// and once more when the executor shuts down (R24).
 func (x *Executor) keepWriting(j *job, end ending) {
 	x.work.Add(1)
 	go func() {
 		defer x.work.Done()
-		pause := 50 * time.Millisecond
-		for x.sleep(pause) {
-			ctx := context.WithoutCancel(j.caller)
-			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) {
+		ctx := context.WithoutCancel(j.caller)
+		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+			more := x.sleep(pause)
+			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) || !more {
 				return
 			}
-			pause = min(2*pause, 5*time.Second)
 		}
 	}()
 }

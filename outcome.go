@@ -198,5 +198,6 @@ const (
 	reasonUnique          = "unique"
 	reasonStepOpen        = "step_open"
 	reasonApproval        = "approval_required"
+	reasonCallerGone      = "caller_gone"
 	reasonHandedBack      = "handed_back"
 )

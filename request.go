@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -41,7 +42,8 @@ type Call struct {
 }
 
 // maxCallID bounds the correlation ids that are stored, in bytes. Longer ones
-// are cut, since they identify nothing.
+// are cut and unreadable characters replaced, since they identify nothing and
+// stand in traces.
 const maxCallID = 256
 
 // request is a call on its way through the executor.
@@ -92,9 +94,7 @@ func (e *invalidError) Error() string { return e.reason }
 // arguments that can be read there is no identity to ask the ledger by.
 func newRequest(tool *binding, call Call, p Principal, t Task, limits canonical.Limits) (*request, error) {
 	r := &request{call: call, tool: tool, principal: p, taskName: t, occurrence: call.Occurrence, fromHost: call.Occurrence > 0}
-	if len(r.call.CallID) > maxCallID {
-		r.call.CallID = r.call.CallID[:maxCallID]
-	}
+	r.call.CallID = cut(strings.ToValidUTF8(call.CallID, "\uFFFD"), maxCallID)
 	args := call.Args
 	if len(args) == 0 {
 		args = []byte("{}")

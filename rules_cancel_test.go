@@ -26,6 +26,9 @@ func TestR24ACallerThatIsGoneBeforeTheClaimStartsNothing(t *testing.T) {
 			before := p.effects.Load()
 			out := g.do(ctx, x, payCall("A-1", 5))
 			g.wantStatus(out, settle.StatusUnavailable)
+			if out.Reason != "caller_gone" {
+				t.Errorf("the reason is %q", out.Reason)
+			}
 			outs, err := x.ExecuteAll(ctx, payCall("A-2", 5), payCall("A-3", 5))
 			if err != nil {
 				t.Fatal(err)
