@@ -5,7 +5,8 @@
 
 SHELL     := /bin/bash
 BIN       := bin
-BENCH     ?= .
+BENCH     ?=
+MICRO     ?= .
 BENCHTIME ?= 1s
 FUZZTIME  ?= 1m
 
@@ -35,8 +36,12 @@ fmt: ## Format all Go files
 	gofmt -w .
 
 .PHONY: bench
-bench: prepare ## Benchmarks of all modules (BENCH=pattern BENCHTIME=1s)
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -p 1 -timeout 60m work
+bench: prepare ## Measure settle beside its peers, fail where it falls short (BENCH='-parts sqlite')
+	go run ./bench $(BENCH)
+
+.PHONY: bench/micro
+bench/micro: prepare ## The packages' own benchmarks (MICRO=pattern BENCHTIME=1s)
+	go test -run '^$$' -bench '$(MICRO)' -benchmem -benchtime $(BENCHTIME) -p 1 -timeout 60m work
 
 .PHONY: examples
 examples: prepare ## Run each example to its end

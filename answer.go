@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -15,8 +16,14 @@ func (x *Executor) authorize(ctx context.Context, r *request, operation, purpose
 	if allow == nil {
 		return nil
 	}
-	return allow(ctx, Authorization{Principal: r.principal, Task: r.taskName, Tool: r.tool.name,
-		Operation: operation, Purpose: purpose, Args: r.args})
+	err := contained(func() error {
+		return allow(ctx, Authorization{Principal: r.principal, Task: r.taskName, Tool: r.tool.name,
+			Operation: operation, Purpose: purpose, Args: r.args})
+	})
+	if errors.As(err, new(*PanicError)) {
+		x.log.Error("settle: Authorize panicked, which counts as a refusal", "tool", r.tool.name, "operation", operation)
+	}
+	return err
 }
 
 // answer tells the caller of a recorded operation: a replay, or where it stands
@@ -59,7 +66,7 @@ func (b *binding) resultNow(row store.Operation) (json.RawMessage, string) {
 	if err != nil {
 		return nil, "result_of_other_version"
 	}
-	encoded, err := json.Marshal(upgraded)
+	encoded, err := encode(upgraded)
 	if err != nil {
 		return nil, "result_not_encodable"
 	}

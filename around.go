@@ -22,9 +22,9 @@ import (
 // an error would make many frameworks run the tool again.
 func Around[T any](ctx context.Context, x *Executor, call Call, run func(ctx context.Context) (T, error)) (T, Outcome, error) {
 	var zero T
-	outs, err := x.execute(ctx, []Call{call}, func(ctx context.Context, _ Op, _ any) (any, error) {
+	outs, err := x.execute(ctx, []Call{call}, &guard{run: func(ctx context.Context, _ Op, _ any) (any, error) {
 		return run(ctx)
-	})
+	}})
 	if err != nil {
 		return zero, Outcome{}, err
 	}
@@ -70,24 +70,19 @@ func (a *Attempt) End(result any, err error) Outcome { return a.end(result, err)
 
 // Begin is the first half of [Around]. Where the call may run now, the attempt
 // is not nil and must be ended; otherwise the outcome is the answer. An attempt
-// that isn't ended before the contract's timeout is unknown.
+// that isn't ended before the contract's timeout is unknown; an End after that
+// is evidence on it (R25). A stream can't be fed twice, so a begun attempt isn't
+// retried by itself.
 func (x *Executor) Begin(ctx context.Context, call Call) (*Attempt, Outcome, error) {
 	begun := make(chan *Attempt, 1)
 	answered := make(chan struct{})
-	var entered sync.Once
 	var outs []Outcome
 	var err error
 	go func() {
 		defer close(answered)
-		outs, err = x.execute(ctx, []Call{call}, func(ctx context.Context, op Op, _ any) (any, error) {
-			first := false
-			entered.Do(func() { first = true })
-			if !first {
-				// A second attempt has no stream to feed: the caller has the first one's.
-				return nil, NotSent(errBegunOnce)
-			}
-			return waitForEnd(ctx, op, begun, answered, func() Outcome { return outs[0] })
-		})
+		outs, err = x.execute(ctx, []Call{call}, &guard{once: true, run: func(ctx context.Context, op Op, _ any) (any, error) {
+			return x.waitForEnd(ctx, op, begun, answered, func() Outcome { return outs[0] })
+		}})
 	}()
 	select {
 	case attempt := <-begun:
@@ -105,10 +100,12 @@ func (x *Executor) Begin(ctx context.Context, call Call) (*Attempt, Outcome, err
 	return nil, outs[0], nil
 }
 
-var errBegunOnce = errors.New("settle: a begun attempt can't be made again")
+// errNotEnded is a begun attempt that nobody ended: it may still be at work.
+var errNotEnded = errors.New("settle: the attempt was begun and not ended in time")
 
-// waitForEnd is the handler of a begun attempt: it runs until [Attempt.End].
-func waitForEnd(ctx context.Context, op Op, begun chan<- *Attempt, answered <-chan struct{}, outcome func() Outcome) (any, error) {
+// waitForEnd is the handler of a begun attempt: it runs until [Attempt.End],
+// since only that is its return (R21), or until nobody waits for it any more.
+func (x *Executor) waitForEnd(ctx context.Context, op Op, begun chan<- *Attempt, answered <-chan struct{}, outcome func() Outcome) (any, error) {
 	type result struct {
 		value any
 		err   error
@@ -126,6 +123,11 @@ func waitForEnd(ctx context.Context, op Op, begun chan<- *Attempt, answered <-ch
 	case r := <-ended:
 		return r.value, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+	select {
+	case r := <-ended:
+		return r.value, r.err
+	case <-x.closing:
+		return nil, errNotEnded
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -31,7 +32,9 @@ type job struct {
 	// which an attempt without effect gives back (R43).
 	approved   bool
 	duplicates int
-	pauses     pauses
+	// toldNotDone says that the caller was told so though the ledger doesn't know (R37).
+	toldNotDone bool
+	pauses      pauses
 
 	run  *running
 	done chan struct{}
@@ -70,7 +73,7 @@ func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
 	case <-j.done:
 		return j.out
 	default:
-		out := f.bare(StatusInProgress, "caller_gone")
+		out := f.bare(StatusInProgress, reasonCallerGone)
 		out.Operation, out.state = row.ID.String(), row.State
 		return f.x.signals.counted(out)
 	}
@@ -161,6 +164,7 @@ func (j *job) dispatch(ctx context.Context) ending {
 	defer timer.Stop()
 	select {
 	case end := <-ended:
+		end.atWork = errors.Is(end.err, errNotEnded)
 		return end
 	case <-timer.C:
 		return ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: ended}
@@ -232,7 +236,7 @@ func (x *Executor) judge(b *binding, value any, err error) ending {
 	}
 	if raw, ok := value.(json.RawMessage); ok && (raw == nil || json.Valid(raw)) {
 		end.encoded = raw
-	} else if end.encoded, err = json.Marshal(value); err != nil {
+	} else if end.encoded, err = encode(value); err != nil {
 		end.encoded, end.flags = nil, store.FlagUnencodable
 	}
 	end.resource, end.stored = cut(b.resource(value, end.encoded), maxResource), end.encoded
@@ -245,9 +249,13 @@ func (x *Executor) judge(b *binding, value any, err error) ending {
 // maxResource bounds a resource id, in bytes.
 const maxResource = 1024
 
+// cut shortens s to n bytes, between two characters.
 func cut(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
+	if len(s) <= n {
+		return s
 	}
-	return s
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }

@@ -133,11 +133,13 @@ func (t Tool[In, Out]) erase() erased {
 				*raw = args
 				return in, nil
 			}
-			return in, schema.Decode(args, &in)
+			// Not in one line: Go leaves open whether in is read before the call.
+			err := contained(func() error { return schema.Decode(args, &in) })
+			return in, err
 		},
 		parseResult: func(result []byte) error {
 			var out Out
-			return schema.Decode(result, &out)
+			return contained(func() error { return schema.Decode(result, &out) })
 		},
 	}
 	if t.Do != nil {
@@ -151,7 +153,13 @@ func (t Tool[In, Out]) erase() erased {
 		}
 	}
 	if t.Upgrade != nil {
-		e.upgrade = func(version int, result json.RawMessage) (any, error) { return t.Upgrade(version, result) }
+		e.upgrade = func(version int, result json.RawMessage) (out any, err error) {
+			err = contained(func() (err error) {
+				out, err = t.Upgrade(version, result)
+				return err
+			})
+			return out, err
+		}
 	}
 	return e
 }
@@ -298,10 +306,13 @@ func (b *binding) bindResult(out reflect.Type) error {
 	if err != nil {
 		return err
 	}
-	b.resource = func(out any, _ []byte) string {
-		// A result of another type is a framework's own and names no resource.
-		resource, err := results.Reference(out)
+	b.resource = func(out any, _ []byte) (resource string) {
+		err := contained(func() (err error) {
+			resource, err = results.Reference(out)
+			return err
+		})
 		if err != nil {
+			// A result of another type is a framework's own and names no resource.
 			return ""
 		}
 		return resource
@@ -344,6 +355,11 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 		d.text(path)
 		d.text(b.contract.Normalize[path].Name)
 		d.text(b.formatOf(path))
+	}
+	if b.contract.Class == Idempotent {
+		// Its node holds the desired state as well: a tool that was of another
+		// class before doesn't find its own operations by it (R31).
+		d.text("desired state")
 	}
 	if source == store.FromWhole || b.contract.Class == Idempotent {
 		ignored := slices.Clone(b.ignored)

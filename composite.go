@@ -80,7 +80,8 @@ func Step[In, Out any](ctx context.Context, op Op, name string, tool Tool[In, Ou
 	for _, o := range options {
 		o.applyStep(&s)
 	}
-	r, err := newStep(op, s, tool.Name, in)
+	// By pointer, so that methods of pointers take part in encoding.
+	r, err := newStep(op, s, tool.Name, &in)
 	if err != nil {
 		return zero, err
 	}

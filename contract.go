@@ -243,16 +243,45 @@ func (c Contract) check(hasLookup, hasIdentity bool, redelivery time.Duration) e
 	if c.Deciders < 1 || c.Deciders > 2 {
 		refuse("Deciders is %d: a decision takes 1 person or 2 (R41)", c.Deciders)
 	}
-	for name, d := range map[string]time.Duration{"Timeout": c.Timeout, "KeyWindow": c.KeyWindow, "VisibilityDelay": c.VisibilityDelay,
-		"EscalateAfter": c.EscalateAfter, "StaleAfter": c.StaleAfter, "Retention": c.Retention, "ApprovalTTL": c.ApprovalTTL} {
-		if d < 0 {
-			refuse("%s is negative: give a positive duration, or leave it out for the default", name)
+	for _, d := range c.durations() {
+		switch {
+		case d.value < 0:
+			refuse("%s is negative: give a positive duration, or leave it out for the default", d.name)
+		case d.value > d.longest:
+			refuse("%s is longer than %d days: say how long it really may be", d.name, d.longest/day)
 		}
 	}
 	if c.Attempts < 0 {
 		refuse("Attempts is negative: give a positive number, or leave it out for the default")
 	}
 	return errors.Join(problems...)
+}
+
+const (
+	day = 24 * time.Hour
+	// longestWait and longestKept bound durations, so that no sum of them with
+	// one another or with an instant runs over.
+	longestWait = 3_650 * day
+	longestKept = 36_500 * day
+)
+
+type duration struct {
+	name           string
+	value, longest time.Duration
+}
+
+// durations are the contract's durations with their names and bounds.
+func (c Contract) durations() []duration {
+	window := c.KeyWindow
+	if window == Permanent {
+		window = 0
+	}
+	return []duration{
+		{"Timeout", c.Timeout, longestWait}, {"VisibilityDelay", c.VisibilityDelay, longestWait},
+		{"KeyWindow", window, longestKept}, {"EscalateAfter", c.EscalateAfter, longestKept},
+		{"StaleAfter", c.StaleAfter, longestKept}, {"Retention", c.Retention, longestKept},
+		{"ApprovalTTL", c.ApprovalTTL, longestKept},
+	}
 }
 
 // hasEffects says whether running the tool changes anything.

@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -85,11 +86,34 @@ func AlreadySo(resource string) error {
 // returns the error as it came.
 func Interrupted(err error) error { return &knownError{err: err, effect: effectInterrupted} }
 
-// PanicError is what a handler's panic becomes: an unknown outcome (R27). The
-// stack goes to the log and nowhere else.
+// PanicError is what a panic becomes: of a handler an unknown outcome (R27), of a
+// permission a denial, of a decoder an invalid argument. The stack of a handler
+// goes to the log and nowhere else.
 type PanicError struct{ Value any }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("settle: the handler panicked (%T)", e.Value) }
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("settle: a function of the host panicked (%T)", e.Value)
+}
+
+// contained runs a function that the host gave for another purpose than to act: a
+// decoder, a permission, an encoder. Its panic is an error like any other.
+func contained(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{p}
+		}
+	}()
+	return f()
+}
+
+// encode is json.Marshal of a value whose own methods may panic.
+func encode(v any) (encoded []byte, err error) {
+	err = contained(func() (err error) {
+		encoded, err = json.Marshal(v)
+		return err
+	})
+	return encoded, err
+}
 
 // errGone ends a handler's goroutine that left by runtime.Goexit.
 var errGone = errors.New("settle: the handler ended its goroutine without returning")

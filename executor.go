@@ -164,7 +164,10 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
 		return nil, err
 	}
-	return x, errors.Join(x.register(s.tools, true), x.register(s.guarded, false))
+	if err := errors.Join(x.register(s.tools, true), x.register(s.guarded, false)); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 func (x *Executor) register(tools []AnyTool, own bool) error {
@@ -273,9 +276,15 @@ func (x *Executor) ExecuteAll(ctx context.Context, calls ...Call) ([]Outcome, er
 	return x.execute(ctx, calls, nil)
 }
 
-// execute is the one way in. around, if given, runs in place of the tool's own
-// Do and comes with a single call.
-func (x *Executor) execute(ctx context.Context, calls []Call, around runner) ([]Outcome, error) {
+// guard is what runs in place of a tool's own Do; once says that it can't be
+// entered again within the call.
+type guard struct {
+	run  runner
+	once bool
+}
+
+// execute is the one way in. around, if given, comes with a single call.
+func (x *Executor) execute(ctx context.Context, calls []Call, around *guard) ([]Outcome, error) {
 	p, t, err := scope(ctx)
 	if err != nil {
 		return nil, err
@@ -304,7 +313,7 @@ type runner func(ctx context.Context, op Op, in any) (any, error)
 
 // newCall finds the tool and reads the arguments. A nil request comes with the
 // outcome that ends the call.
-func (x *Executor) newCall(call Call, p Principal, t Task, around runner) (*request, Outcome) {
+func (x *Executor) newCall(call Call, p Principal, t Task, around *guard) (*request, Outcome) {
 	tool, ok := x.tools[call.Tool]
 	switch {
 	case !ok && around == nil, ok && around == nil && !tool.hasDo:
@@ -319,9 +328,9 @@ func (x *Executor) newCall(call Call, p Principal, t Task, around runner) (*requ
 	if err != nil {
 		return nil, x.invalid(tool, err)
 	}
-	r.run = around
-	if r.run == nil {
-		r.run = tool.do
+	r.run = tool.do
+	if around != nil {
+		r.run, r.once = around.run, around.once
 	}
 	return r, Outcome{}
 }

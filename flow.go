@@ -52,6 +52,10 @@ func (f *flow) prepare(ctx context.Context) {
 	}
 	f.trace = spanContext(ctx)
 	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
+	if ctx.Err() != nil {
+		f.end(f.unavailable(errCallerGone))
+		return
+	}
 	intent, err := f.findIntent(ctx)
 	if err != nil {
 		f.end(f.unavailable(err))
@@ -82,11 +86,17 @@ func (f *flow) bare(s Status, reason string) Outcome {
 }
 
 func (f *flow) unavailable(err error) Outcome {
-	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	out := f.bare(StatusUnavailable, "ledger")
-	out.err = err
+	if out.err = err; errors.Is(err, errCallerGone) {
+		out.Reason = reasonCallerGone
+		return out
+	}
+	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	return out
 }
+
+// errCallerGone ends a call whose context ended before anything was claimed.
+var errCallerGone = errors.New("settle: the caller had gone before anything was begun")
 
 // go1 takes the call to its outcome.
 func (f *flow) go1(ctx context.Context) Outcome {
@@ -181,13 +191,18 @@ func (f *flow) look() *store.Claim {
 	}}
 }
 
-// claim asks the ledger. An answer that was lost is asked for again under the
-// same owner, by which the ledger recognises its own row.
+// claim asks the ledger, unless the caller has gone: then nothing new is begun.
+// A claim that is on its way doesn't end with the caller, since one that was cut
+// off halfway would be nobody's. An answer that was lost is asked for again under
+// the same owner, by which the ledger recognises its own row.
 func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
+	if ctx.Err() != nil {
+		return store.Claimed{}, errCallerGone
+	}
 	var claimed []store.Claimed
-	err := f.x.persist(ctx, func(ctx context.Context) (err error) {
+	err := f.x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
 		f.asked = time.Now()
-		claimed, err = f.x.timed(ctx, "claim", func() ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
+		claimed, err = timed(ctx, f.x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
 		return err
 	})
 	if err != nil {
@@ -210,11 +225,11 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 			claims = append(claims, *f.newClaim(1))
 		}
 	}
-	if len(claims) < 2 {
+	if len(claims) < 2 || ctx.Err() != nil {
 		return
 	}
 	asked := time.Now()
-	answers, err := x.timed(ctx, "claim", func() ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
+	answers, err := timed(ctx, x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
 	if err != nil {
 		return
 	}

@@ -210,7 +210,7 @@ func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.C
 	c.Resource = cut(ev.resource, maxResource)
 	c.ResourceDigest, c.ByAttribute = resourceDigest(c.Resource), ev.byAttribute
 	c.ResultVersion = b.resultVersion
-	encoded, err := json.Marshal(ev.result)
+	encoded, err := encode(ev.result)
 	if err != nil {
 		c.Flags = store.FlagUnencodable
 		return c
@@ -222,7 +222,7 @@ func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.C
 // agrees compares what the far side shows with what was accepted, field by
 // field, under the digests of the claim.
 func (b *binding) agrees(e store.Entry, shown any) bool {
-	raw, err := json.Marshal(shown)
+	raw, err := encode(shown)
 	if err != nil {
 		return false
 	}

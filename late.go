@@ -20,8 +20,8 @@ const ledgerTimeout = 10 * time.Second
 func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
 	want := store.NextEvent(c).Hash
 	var row store.Operation
-	err := x.persist(ctx, func(ctx context.Context) (err error) {
-		row, err = timedOne(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
+	err := x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+		row, err = timed(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
 		var stale *store.StaleError
 		if errors.As(err, &stale) && stale.Current.Tail == want && (c.Start == nil || stale.Current.Owner == c.Start.Owner) {
 			row, err = stale.Current, nil
@@ -66,18 +66,18 @@ func (j *job) tryWrite(ctx context.Context, end ending, change func(ending) stor
 
 var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
 
-// keepWriting tries on until the ledger takes the ending or the process ends (R24).
+// keepWriting tries on until the ledger takes the ending or the process ends,
+// and once more when the executor shuts down (R24).
 func (x *Executor) keepWriting(j *job, end ending) {
 	x.work.Add(1)
 	go func() {
 		defer x.work.Done()
-		pause := 50 * time.Millisecond
-		for x.sleep(pause) {
-			ctx := context.WithoutCancel(j.caller)
-			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) {
+		ctx := context.WithoutCancel(j.caller)
+		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+			more := x.sleep(pause)
+			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) || !more {
 				return
 			}
-			pause = min(2*pause, 5*time.Second)
 		}
 	}()
 }
@@ -212,13 +212,17 @@ func (j *job) unrecorded(end ending, err error) Outcome {
 	j.x.log.Error("settle: an outcome could not be recorded; it is tried on", "tool", j.r.tool.name,
 		"operation", j.row.ID.String(), "error", err)
 	out := Outcome{Tool: j.r.tool.name, Operation: j.row.ID.String(), Reason: "not_recorded", value: end.value, err: end.err, state: store.Running}
+	j.toldNotDone = j.callerWaits()
 	switch end.effect {
 	case effectHappened:
 		out.Status, out.Result, out.Resource = StatusCompleted, end.encoded, end.resource
 	case effectRejected:
 		out.Status, out.Detail = StatusFailed, refusal(end)
 	case effectNotSent, effectInterrupted:
-		out.Status = StatusNotDone
+		out.Status = StatusInProgress
+		if j.toldNotDone {
+			out.Status = StatusNotDone
+		}
 	default:
 		out.Status = StatusUnknown
 	}

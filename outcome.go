@@ -203,6 +203,7 @@ const (
 	reasonUnique          = "unique"
 	reasonStepOpen        = "step_open"
 	reasonApproval        = "approval_required"
+	reasonCallerGone      = "caller_gone"
 	reasonHandedBack      = "handed_back"
 	reasonChangedSince    = "changed_since"
 	reasonApproved        = "approved"

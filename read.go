@@ -21,7 +21,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 	var end ending
 	for j.row = (store.Operation{ID: newID(), Attempt: 1}); ; j.row.Attempt++ {
 		end = j.readOnce(ctx)
-		retry := end.effect == effectNotSent || end.effect == effectUnknown
+		retry := !f.once && (end.effect == effectNotSent || end.effect == effectUnknown)
 		wait := max(j.pauses.next(), end.wait)
 		if !retry || j.row.Attempt >= c.Attempts || time.Since(j.began)+wait > c.lease() || !f.pauseFor(ctx, wait) {
 			break

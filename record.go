@@ -42,7 +42,7 @@ func (j *job) record(ctx context.Context, end ending) (again bool) {
 // retries says whether the contract allows another attempt in this claim, and
 // after which pause: one layer, bounded attempts, one budget (R28).
 func (j *job) retries(end ending) (time.Duration, bool) {
-	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork {
+	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork || j.r.once {
 		return 0, false
 	}
 	b := j.r.tool
@@ -117,12 +117,15 @@ func (j *job) settleUnknown(ctx context.Context, end ending) (again bool) {
 			return again
 		}
 	}
-	if j.row.State == store.Retryable && !j.row.Told && !j.worker && j.caller.Err() == nil {
+	if j.row.State == store.Retryable && !j.row.Told && j.callerWaits() {
 		j.row = j.tell(ctx, j.row)
 	}
 	j.out = j.outcome(j.row, end)
 	return false
 }
+
+// callerWaits says that somebody will be told how it ended.
+func (j *job) callerWaits() bool { return !j.worker && j.caller.Err() == nil }
 
 // tell notes that the caller is told "not done": only another call goes on (R37).
 func (j *job) tell(ctx context.Context, row store.Operation) store.Operation {
@@ -166,7 +169,7 @@ func (j *job) change(end ending) store.Change {
 func (j *job) withoutEffect(c *store.Change, end ending) {
 	b := j.r.tool
 	c.To, c.Granted = store.Retryable, j.approved
-	c.Told = !j.worker && j.caller.Err() == nil
+	c.Told = j.toldNotDone || j.callerWaits()
 	switch {
 	case end.effect == effectOpen:
 		c.Told, c.Due = false, store.DueIn(recheck(j.row.Attempt))

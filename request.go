@@ -1,11 +1,11 @@
 package settle
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -42,7 +42,8 @@ type Call struct {
 }
 
 // maxCallID bounds the correlation ids that are stored, in bytes. Longer ones
-// are cut, since they identify nothing.
+// are cut and unreadable characters replaced, since they identify nothing and
+// stand in traces.
 const maxCallID = 256
 
 // request is a call on its way through the executor.
@@ -77,8 +78,10 @@ type request struct {
 	upstream map[string]string
 	// original is the operation that a compensation corrects (R49).
 	original *store.Entry
-	// run replaces the tool's own Do, for Around.
-	run func(ctx context.Context, op Op, in any) (any, error)
+	// run is the tool's own Do, or what replaces it; once says that it can't be
+	// entered again within the call.
+	run  runner
+	once bool
 }
 
 // invalidError says that arguments can't be taken. It names fields, not values.
@@ -93,9 +96,7 @@ func (e *invalidError) Error() string { return e.reason }
 // arguments that can be read there is no identity to ask the ledger by.
 func newRequest(tool *binding, call Call, p Principal, t Task, limits canonical.Limits) (*request, error) {
 	r := &request{call: call, tool: tool, principal: p, taskName: t, occurrence: call.Occurrence, fromHost: call.Occurrence > 0}
-	if len(r.call.CallID) > maxCallID {
-		r.call.CallID = r.call.CallID[:maxCallID]
-	}
+	r.call.CallID = cut(strings.ToValidUTF8(call.CallID, "\uFFFD"), maxCallID)
 	args := call.Args
 	if len(args) == 0 {
 		args = []byte("{}")

@@ -81,7 +81,9 @@ func TestR25ALateSuccessCompletesACaseThatNobodyHasTaken(t *testing.T) {
 func TestR25ALateSuccessReopensAFailedOperation(t *testing.T) {
 	g := onFile(t)
 	s := newStuck(settle.Contract{VisibilityDelay: settle.Immediately, StaleAfter: time.Hour})
-	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) { return q.NotHappened(), nil }
+	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.NotHappened(), nil
+	}
 	x := g.executor(s.tool())
 	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
 	g.forward(2 * time.Hour)
@@ -207,7 +209,9 @@ func TestR23ALateRefusalOfTheOnlyAttemptSettlesIt(t *testing.T) {
 func TestR21AHandlerThatReturnsLateMovesTheMoment(t *testing.T) {
 	g := onFile(t)
 	s := newStuck(settle.Contract{VisibilityDelay: time.Minute})
-	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) { return q.NotHappened(), nil }
+	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.NotHappened(), nil
+	}
 	x := g.executor(s.tool())
 	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
 	before := g.row(out).Moment

@@ -152,6 +152,10 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 		}
 		f.in = in
 	}
+	if ctx.Err() != nil {
+		// The caller has gone: nothing is begun for it any more.
+		return f.x.answer(ctx, f.request, row, statusOf(row)), nil
+	}
 	change := f.x.startChange(row, f.tool, f.owner, f.batch, f.call.CallID)
 	if duplicate {
 		change.Kind, change.Reason = "duplicate_accepted", "duplicate_accepted"

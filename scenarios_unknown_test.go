@@ -3,6 +3,7 @@ package settle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -82,80 +83,76 @@ func TestS18AWorkerLooksButLeavesTheRetryToACall(t *testing.T) {
 	})
 }
 
-// lostRefund is a refund of which all attempts of its first call were lost, at a
-// far side that then can't be asked. Its keys are forgotten after a day.
-func lostRefund(w *world, p *process, loss farside.Mode) settle.Outcome {
+// lostRefund is a refund of which nobody knows: its one attempt was lost, and the
+// far side can't be asked. Keys are forgotten there after a day.
+func lostRefund(w *world, task string, loss farside.Mode, edits ...edit) settle.Outcome {
 	w.Helper()
 	w.payments.Configure(farside.ForgetsKeysAfter(24 * time.Hour))
-	w.payments.Writes.Set(loss)
+	w.payments.Writes.Next(loss)
 	w.payments.Reads.Set(farside.StatusBefore(http.StatusBadGateway))
-	out := w.want(p.call(refund("A-1", "42")), settle.StatusUnknown)
-	w.payments.Writes.Set(farside.OK())
-	return out
+	once := newDesk(w.sides).refund(append(edits, func(c *settle.Contract) { c.Attempts = 1 })...)
+	return w.want(w.start(once).inTask(task).call(refund("A-1", "42")), settle.StatusUnknown)
 }
 
-// notWith requires that no request to act came with the key after the first n.
-func (w *world) notWith(key string, n int) {
-	w.Helper()
-	acts := 0
-	for _, r := range w.payments.Requests() {
-		if r.Method == http.MethodGet {
-			continue
-		}
-		if acts++; acts > n && r.Key == key {
-			w.Error("the old key was sent after the far side may have forgotten it")
-		}
-	}
-}
-
-func TestS21ADayLaterTheOldKeyIsNeverSent(t *testing.T) {
+func TestS21ADayLaterEvidenceSettlesIt(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		p := w.start()
-		out := lostRefund(w, p, farside.CommitThenDrop())
-		asked := w.writes(w.payments.Server)
-		w.effects(w.payments.Server, 1)
+		out := lostRefund(w, "case-42", farside.CommitThenDrop())
 		w.age(25 * time.Hour)
-
-		// Evidence.
 		w.payments.Reads.Set(farside.OK())
-		found := w.wantReplay(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		found := w.wantReplay(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
 		equal(w, "the operation", found.Operation, out.Operation)
 		equal(w, "the resource", found.Resource, w.payments.Effects()[0].Resource)
 		w.effects(w.payments.Server, 1)
-		equal(w, "requests", w.writes(w.payments.Server), asked)
+		equal(w, "requests", w.writes(w.payments.Server), 1)
 	})
 }
 
 func TestS21ADayLaterWithoutEvidenceItIsACase(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		for name, tool := range map[string]settle.AnyTool{
-			"a lookup that doesn't answer": newDesk(w.sides).refund(),
-			"no lookup":                    newDesk(w.sides).refund(func(c *settle.Contract) { c.NoLookup = true }),
+		lost := 0
+		for name, edits := range map[string][]edit{
+			"a lookup that doesn't answer": nil,
+			"no lookup":                    {func(c *settle.Contract) { c.NoLookup = true }},
 		} {
-			p := w.start(tool).inTask(name)
-			before := len(w.payments.Effects())
-			out := lostRefund(w, p, farside.CommitThenDrop())
-			asked := w.writes(w.payments.Server)
-			w.age(25 * time.Hour)
-			w.want(p.call(refund("A-1", "42")), settle.StatusManual)
-			w.state(w.row(out), store.Manual)
-			w.effects(w.payments.Server, before+1)
-			equal(w, "requests, with "+name, w.writes(w.payments.Server), asked)
+			for _, worker := range []bool{true, false} {
+				task := fmt.Sprintf("%s, a worker comes first: %t", name, worker)
+				out := lostRefund(w, task, farside.CommitThenDrop(), edits...)
+				lost++
+				w.age(25 * time.Hour)
+				p := w.start(newDesk(w.sides).refund(edits...)).inTask(task)
+				if worker {
+					equal(w, "attempts by workers", p.recover().Resumed, 0)
+					w.state(w.row(out), store.Manual)
+				}
+				w.want(p.call(refund("A-1", "42")), settle.StatusManual)
+				w.state(w.row(out), store.Manual)
+				w.effects(w.payments.Server, lost)
+				equal(w, "requests, with "+task, w.writes(w.payments.Server), lost)
+			}
 		}
 	})
 }
 
 func TestS21ADayLaterAbsenceGivesANewKey(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		p := w.start(newDesk(w.sides).refund(func(c *settle.Contract) { c.StaleAfter = 30 * 24 * time.Hour }))
-		lostRefund(w, p, farside.DropBefore())
-		asked := w.writes(w.payments.Server)
-		w.age(25 * time.Hour)
-		w.payments.Reads.Set(farside.OK())
-		out := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
-		equal(w, "the number", w.row(out).Number, 2)
-		w.effects(w.payments.Server, 1)
-		w.notWith(w.payments.Keys()[0], asked)
+		for name, workers := range map[string]int{"a call": 0, "a worker, then a call": 1} {
+			before := w.writes(w.payments.Server)
+			lostRefund(w, name, farside.DropBefore())
+			old := w.payments.Keys()[len(w.payments.Keys())-1]
+			w.age(25 * time.Hour)
+			w.payments.Reads.Set(farside.OK())
+			p := w.start(newDesk(w.sides).refund(func(c *settle.Contract) { c.StaleAfter = 30 * 24 * time.Hour })).inTask(name)
+			for range workers {
+				equal(w, "attempts by workers", p.recover().Resumed, 0)
+			}
+			out := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
+			equal(w, "the number", w.row(out).Number, 2)
+			equal(w, "requests", w.writes(w.payments.Server)-before, 2)
+			if keys := w.payments.Keys(); keys[len(keys)-1] == old {
+				w.Error("the old key was sent after the far side may have forgotten it")
+			}
+		}
+		w.effects(w.payments.Server, 2)
 	})
 }
 
@@ -231,6 +228,23 @@ func TestS44TheStricterOfTwoContractsHolds(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestS44ADesiredStateIsAnotherIdentity(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		unsafe := newDesk(w.sides).setLabel(func(c *settle.Contract) { c.Class, c.NoLookup = settle.Unsafe, true })
+		w.labels.Writes.Next(farside.CommitThenDrop())
+		w.want(w.start(unsafe).call(setLabel("I-7", "urgent")), settle.StatusUnknown)
+
+		// Under Idempotent the label is part of the node: what was done can't be found.
+		p := w.start(newDesk(w.sides).setLabel())
+		for _, label := range []string{"urgent", "done"} {
+			w.wantReason(w.want(p.call(setLabel("I-7", label)), settle.StatusHeld), "contract_changed")
+		}
+		w.age(longEnough)
+		equal(w, "attempts by workers", p.recover().Resumed, 0)
+		equal(w, "requests", w.writes(w.labels.Server), 1)
+	})
 }
 
 func TestS48AWriteThatOutlastsItsLease(t *testing.T) {
@@ -417,19 +431,17 @@ func TestS67TheTimeoutIsLoweredWhileAnAttemptIsPending(t *testing.T) {
 
 func TestS68ALookupThatBeganBeforeTheMomentDoesNotCount(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		p := w.start(newDesk(w.sides).sendMail(timeout(quick)))
+		p := w.start(newDesk(w.sides).sendMail(timeout(quick), func(c *settle.Contract) { c.VisibilityDelay = time.Second }))
 		request, lookup := farside.NewGate(), farside.NewGate()
 		w.mail.Writes.Next(farside.Slow(request))
-		w.mail.Reads.Next(farside.OK(), farside.Late(lookup))
-		w.want(p.call(receipt()), settle.StatusUnknown)
-		w.age(longEnough / 60)
-
-		w.sql("UPDATE " + w.at.table("operation") + " SET due_at = created_at") // so that a call may look at once
+		w.mail.Reads.Next(farside.Late(lookup))
 		done := p.begin(receipt())
 		received(w, lookup.Entered()) // it has looked, and will answer "nothing here"
+		row := w.only("send_mail")
+		w.state(row, store.Unknown)
 		request.Release()
 		w.lands(w.mail.Server, 1)
-		w.age(longEnough)
+		w.comes("the moment", func() bool { return w.only("send_mail").Read.After(row.Moment) })
 		lookup.Release()
 		out := w.want(received(w, done), settle.StatusUnknown)
 		equal(w, "the verdict", w.row(out).Verdict, "not_visible_yet")

@@ -301,12 +301,8 @@ func (s *signals) compensated(b *binding, out Outcome) {
 	s.compensations.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(b.name), attribute.String("settle.status", string(out.Status))))
 }
 
-// timed measures a ledger call.
-func (x *Executor) timed(ctx context.Context, what string, call func() ([]store.Claimed, error)) ([]store.Claimed, error) {
-	return timedOne(ctx, x, what, func(context.Context) ([]store.Claimed, error) { return call() })
-}
-
-func timedOne[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
+// timed measures a ledger call and bounds it. It doesn't end with the caller.
+func timed[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTimeout)
 	defer cancel()
 	began := time.Now()

@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib" // the test's own connections, beside the ledger's
 	_ "modernc.org/sqlite"
 
+	"github.com/settle-go/settle/internal/pgtest"
 	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/postgres"
 	"github.com/settle-go/settle/store/sqlite"
 )
 
@@ -26,6 +29,10 @@ var ledgers = []struct {
 	{"sqlite", func(t *testing.T) address {
 		return address{File: filepath.Join(t.TempDir(), "settle.db")}
 	}},
+	{"postgres", func(t *testing.T) address {
+		db := pgtest.New(t)
+		return address{DSN: db.DSN(), Schema: db.Schema(t)}
+	}},
 }
 
 // address says where a ledger is, to this process and to others: a file, or a
@@ -37,7 +44,33 @@ func (a address) open(ctx context.Context) (store.Ledger, error) {
 	if a.File != "" {
 		return sqlite.Open(ctx, a.File)
 	}
-	return nil, nil
+	config, err := pgxpool.ParseConfig(a.DSN)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 4
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	l, err := postgres.New(ctx, pool, postgres.WithSchema(a.Schema))
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pooled{l, pool}, nil
+}
+
+// pooled is a ledger that closes its pool.
+type pooled struct {
+	*postgres.Ledger
+	pool *pgxpool.Pool
+}
+
+func (p pooled) Close() error {
+	err := p.Ledger.Close()
+	p.pool.Close()
+	return err
 }
 
 // instants are the columns that [address.age] makes older. The instants of the

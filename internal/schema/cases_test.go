@@ -155,13 +155,6 @@ type (
 	}
 	label string // embedded and unexported: encoding/json passes over it
 
-	names struct {
-		Dash    string `json:"-,"`
-		Skipped string `json:"-"`
-		Hidden  string `json:"hidden,omitempty" jsonschema:"-"`
-		unseen  int
-	}
-
 	quotedValues struct {
 		Int   int         `json:"int,string"`
 		Uint  uint8       `json:"uint,string"`
@@ -188,14 +181,15 @@ type (
 	}
 
 	customSchemas struct {
-		Money money      `json:"money"`
-		Moni  []money    `json:"moni"`
-		Shape shapeUnion `json:"shape"`
-		Point point      `json:"point"`
-		Plain described_ `json:"plain"`
-		More  extended_  `json:"more"`
-		Alias aliased    `json:"alias"`
-		Open  openObject `json:"open"`
+		Money money         `json:"money"`
+		Moni  []money       `json:"moni"`
+		Shape shapeUnion    `json:"shape"`
+		Point point         `json:"point"`
+		Plain selfDescribed `json:"plain"`
+		More  selfExtended  `json:"more"`
+		Alias aliased       `json:"alias"`
+		Open  openObject    `json:"open"`
+		Mood  mood          `json:"mood"`
 	}
 
 	defaults struct {
@@ -334,14 +328,14 @@ func (*point) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "array", Items: &invopop.Schema{Type: "integer"}, MinItems: &two, MaxItems: &two}
 }
 
-// described_ describes itself and is decoded by its fields.
-type described_ struct {
+// selfDescribed describes itself and is decoded by its fields.
+type selfDescribed struct {
 	Count uint8    `json:"count"`
 	Words []string `json:"words"`
 	Note  string   `json:"note,omitempty"`
 }
 
-func (described_) JSONSchema() *invopop.Schema {
+func (selfDescribed) JSONSchema() *invopop.Schema {
 	p := invopop.NewProperties()
 	p.Set("count", &invopop.Schema{Type: "integer", Description: "how often"})
 	p.Set("words", &invopop.Schema{Type: "array", Items: &invopop.Schema{Type: "string"}})
@@ -349,14 +343,14 @@ func (described_) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "object", Properties: p, Required: []string{"count", "words"}}
 }
 
-// extended_ adds to what is derived.
-type extended_ struct {
+// selfExtended adds to what is derived.
+type selfExtended struct {
 	Name  string   `json:"name"`
 	Tags  []string `json:"tags"`
 	Small *int8    `json:"small"`
 }
 
-func (extended_) JSONSchemaExtend(s *invopop.Schema) {
+func (selfExtended) JSONSchemaExtend(s *invopop.Schema) {
 	s.Description = "extended"
 	name, _ := s.Properties.Get("name")
 	name.Description = "its name"
@@ -371,6 +365,13 @@ func (aliased) JSONSchemaAlias() any { return uuid.UUID{} }
 type openObject map[string]any
 
 func (openObject) JSONSchema() *invopop.Schema { return &invopop.Schema{Type: "object"} }
+
+// mood may be null by its enum.
+type mood string
+
+func (mood) JSONSchema() *invopop.Schema {
+	return &invopop.Schema{Title: "Mood", Enum: []any{"good", nil}}
+}
 
 // retry sets defaults as it is decoded, so that it could tell null from absent.
 type retry struct {
@@ -458,7 +459,7 @@ func typeCases() []typeCase {
 		}},
 		{"promoted", promoted{}, true, []any{
 			&promoted{base: base{ID: "i"}, Shared: "s"},
-			&promoted{base: base{ID: "i"}, Extra: &Extra{"w", 2}, Shared: "s", Named: inner{"n", nil}},
+			&promoted{base: base{ID: "i"}, Extra: &Extra{"w", 2}, Shared: "s", Named: inner{"n", nil}, label: "passed over"},
 		}},
 		{"quoted", quotedValues{}, true, []any{
 			&quotedValues{Num: "1"},
@@ -468,9 +469,12 @@ func typeCases() []typeCase {
 			&keywords{Min: 2, Open: 0.5, Choice: 1, Word: "ab", Lazy: "aaa", Mail: "a@b.example", Link: "https://b.example/x", Day: "2026-02-28", Sum: "1.50", Windows: []string{"a"}, Wide: 200},
 		}},
 		{"custom_schemas", customSchemas{}, false, []any{
-			&customSchemas{Money: money{"1.50", "EUR"}, Alias: "6ba7b810-9dad-11d1-80b4-00c04fd430c8"},
-			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, described_{255, []string{"w"}, "n"}, extended_{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}},
+			&customSchemas{Money: money{"1.50", "EUR"}, Alias: "6ba7b810-9dad-11d1-80b4-00c04fd430c8", Mood: "good"},
+			&customSchemas{money{"2", "USD"}, []money{{"3", "GBP"}}, shapeUnion{`{"kind":"square","side":"2.0"}`}, point{1, 2}, selfDescribed{255, []string{"w"}, "n"}, selfExtended{"n", []string{"t"}, pointer(int8(-3))}, "6ba7b810-9dad-11d1-80b4-00c04fd430c8", openObject{"a": "b"}, "good"},
 		}},
+		{"described_root", selfDescribed{}, true, []any{&selfDescribed{}, &selfDescribed{255, []string{"w"}, "n"}}},
+		{"extended_root", selfExtended{}, true, []any{&selfExtended{}, &selfExtended{"n", []string{"t"}, pointer(int8(1))}}},
+		{"money_root", money{}, true, []any{&money{"1", "EUR"}}},
 		{"defaults", defaults{}, true, []any{&defaults{retry{5, "m"}}}},
 		{"generic", generic[decimal.Decimal]{}, true, []any{
 			&generic[decimal.Decimal]{},

@@ -118,7 +118,7 @@ func (l *locator) quoted(t reflect.Type, data json.RawMessage, path string) {
 	one := reflect.StructOf([]reflect.StructField{{Name: "Field", Type: t, Tag: `json:"field,string"`}})
 	text := append(append([]byte(`{"field":`), data...), '}')
 	if json.Unmarshal(text, reflect.New(one).Interface()) != nil {
-		l.add(path, "must hold, in a string, what a %s takes", typeName(t))
+		l.add(path, "must hold, in a string, what the type %s takes", typeName(t))
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/shopspring/decimal"
 
 	"github.com/settle-go/settle/internal/canonical"
 )
@@ -143,8 +146,6 @@ func walkOfferedObject(t *testing.T, s map[string]any, path string, strict bool)
 	}
 }
 
-// The schema of one form must never be looser than the other: a model that keeps
-// to what it is offered is never refused.
 func TestRequiredFieldsAreOfferedInDeclaredOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range typeCases() {
@@ -175,5 +176,29 @@ func TestRequiredFieldsAreOfferedInDeclaredOrder(t *testing.T) {
 				t.Errorf("fields %v, offered %v, required %v", names, offered, required)
 			}
 		})
+	}
+}
+
+// documented is the type that docs/schema.md shows.
+type documented struct {
+	OrderID string          `json:"order_id" settle:"identity" jsonschema:"description=The order to refund"`
+	Amount  decimal.Decimal `json:"amount"`
+	Note    string          `json:"note,omitempty" settle:"ignore"`
+}
+
+func TestTheDocumentedSchemaIsTheOneOffered(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```json\n")
+	example, _, _ := strings.Cut(rest, "```")
+	var want bytes.Buffer
+	if err := json.Compact(&want, []byte(example)); err != nil {
+		t.Fatal(err)
+	}
+	if got := schemaOf[documented](t).Offered; string(got) != want.String() {
+		t.Errorf("got  %s\nwant %s", got, want.String())
 	}
 }

@@ -25,7 +25,7 @@ const (
 
 // decimalPattern is what a model is asked to write for a decimal number. An
 // exponent is accepted as well.
-const decimalPattern = `^-?[0-9]+(\.[0-9]+)?$`
+const decimalPattern = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`
 
 // offeredFormats are on the list of every provider that has one.
 var offeredFormats = [...]string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}

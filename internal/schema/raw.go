@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -28,6 +29,9 @@ func Parse(raw json.RawMessage) (*Schema, error) {
 	doc, err := santhosh.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, wrong("it isn't one JSON value: " + err.Error())
+	}
+	if _, found := oversized(doc); found {
+		return nil, wrong(fmt.Sprintf("it holds a number with more than %d digits or an exponent beyond %d; write a smaller one", canonical.MaxDigits, canonical.MaxExponent))
 	}
 	top, ok := doc.(map[string]any)
 	if !ok {

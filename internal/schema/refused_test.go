@@ -48,11 +48,11 @@ type (
 		In *selfEmbedded `json:"in"`
 	}
 
-	writesObject struct{ a int }
-	writesArray  struct{ a int }
-	writesNull   struct{ a int }
-	panics       struct{ a int }
-	writesOnly   struct{ a int }
+	writesObject struct{}
+	writesArray  struct{}
+	writesNull   struct{}
+	panics       struct{}
+	writesOnly   struct{}
 	textOnly     int
 	readsOnly    int
 	takenOverBy  struct {
@@ -100,6 +100,9 @@ type (
 	saysUnknown struct {
 		A string `json:"a"`
 	}
+	describedTag struct {
+		A string `json:"a" settle:"secret"`
+	}
 	saysTuple  struct{}
 	saysFalse  struct{}
 	aliasOfNil struct{}
@@ -121,6 +124,11 @@ func (saysUnknown) JSONSchema() *invopop.Schema {
 	p.Set("a", &invopop.Schema{Type: "string"})
 	p.Set("b", &invopop.Schema{Type: "string"})
 	return &invopop.Schema{Type: "object", Properties: p, Required: []string{"a", "c"}}
+}
+func (describedTag) JSONSchema() *invopop.Schema {
+	p := invopop.NewProperties()
+	p.Set("a", &invopop.Schema{Type: "string"})
+	return &invopop.Schema{Type: "object", Properties: p}
 }
 func (saysTuple) JSONSchema() *invopop.Schema {
 	return &invopop.Schema{Type: "array", PrefixItems: []*invopop.Schema{{Type: "string"}}}
@@ -213,6 +221,13 @@ func TestTypesThatCantBeOfferedAreRefusedWithTheirPath(t *testing.T) {
 		{"a string in a string", of[struct {
 			A string `json:"a,string"`
 		}](), "a", "JSON within a string"},
+
+		{"a quoted type that writes itself", of[struct {
+			A *color `json:"a,string"`
+		}](), "a", "drop it"},
+		{"a struct that exports nothing", of[field[struct{ a, b int }]](), "field", "exports none"},
+		{"arguments that export nothing", of[struct{ a, b int }](), "", "exports none"},
+		{"a tag below a type that describes itself", of[field[describedTag]](), "field.a", "below the top level"},
 
 		{"a misspelt keyword", of[struct {
 			A string `json:"a" jsonschema:"minLenght=3"`

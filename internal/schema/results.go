@@ -58,32 +58,6 @@ func (b *builder) resource(r *Result, t reflect.Type) {
 	}
 }
 
-// nestedTags finds settle tags below the top level of a result, whose type may
-// be recursive.
-func (b *builder) nestedTags(t reflect.Type, path string, seen map[reflect.Type]bool) {
-	switch t.Kind() {
-	case reflect.Pointer:
-		b.nestedTags(t.Elem(), path, seen)
-	case reflect.Slice, reflect.Array:
-		b.nestedTags(t.Elem(), path+"[]", seen)
-	case reflect.Map:
-		b.nestedTags(t.Elem(), path+"{}", seen)
-	case reflect.Struct:
-		if seen[t] {
-			return
-		}
-		seen[t] = true
-		fields, _ := fieldsOf(t)
-		for _, f := range fields {
-			at := join(path, f.name)
-			if path != "" {
-				b.tags(f.StructField, at, nested)
-			}
-			b.nestedTags(f.Type, at, seen)
-		}
-	}
-}
-
 var stringer = reflect.TypeFor[fmt.Stringer]()
 
 func namesResource(t reflect.Type) bool {

@@ -148,6 +148,9 @@ func TestR16NullIsAbsentExactlyWhereTheHandlerCantTell(t *testing.T) {
 					continue
 				}
 				same := reflect.DeepEqual(null.Interface(), absent.Interface())
+				if has(reflect.TypeOf(c.value), unmarshaler) && same {
+					continue // its own UnmarshalJSON could tell, for all that is known
+				}
 				if shape := s.Shape.Fields[f.Name]; shape.NullIsAbsent != same {
 					t.Errorf("%s.%s: NullIsAbsent is %v, and the handler gets the same: %v", c.name, f.Name, shape.NullIsAbsent, same)
 				}

@@ -139,6 +139,7 @@ func (b *builder) arguments() *node {
 	if n.keywords.Type != "object" || n.additional != nil {
 		b.refuse("", "arguments are a closed object; take a struct without MarshalJSON (an embedded field may bring one along), struct{} for none, or a raw tool with its own schema")
 	}
+	n.nullable, n.nilable = false, false
 	return n
 }
 
@@ -167,6 +168,7 @@ func (b *builder) fields(n *node) []Field {
 		}
 		fields = append(fields, f)
 	}
+	b.nestedTags(b.root, "", map[reflect.Type]bool{})
 	return fields
 }
 

@@ -108,6 +108,34 @@ func (b *builder) strayTags(t reflect.Type, path string, within ...reflect.Type)
 	}
 }
 
+// nestedTags finds settle tags below the top level of a type, which may be
+// recursive.
+func (b *builder) nestedTags(t reflect.Type, path string, seen map[reflect.Type]bool) {
+	if t.Name() != "" {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		b.nestedTags(t.Elem(), path, seen)
+	case reflect.Slice, reflect.Array:
+		b.nestedTags(t.Elem(), path+"[]", seen)
+	case reflect.Map:
+		b.nestedTags(t.Elem(), path+"{}", seen)
+	case reflect.Struct:
+		fields, _ := fieldsOf(t)
+		for _, f := range fields {
+			at := join(path, f.name)
+			if path != "" {
+				b.tags(f.StructField, at, nested)
+			}
+			b.nestedTags(f.Type, at, seen)
+		}
+	}
+}
+
 func join(path, name string) string {
 	if path == "" {
 		return name

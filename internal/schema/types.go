@@ -304,20 +304,34 @@ func (b *builder) object(t reflect.Type, path string) *node {
 		if !propertyName.MatchString(f.name) {
 			b.refuse(at, "providers refuse this name of a property; use up to 64 of a-z, A-Z, 0-9, _ and -, and begin with a letter")
 		}
-		if path != "" {
-			b.tags(f.StructField, at, nested)
-		}
 		p := b.property(t, f, at)
 		p.nullIsAbsent = b.opaque == 0 && !f.viaPointer && b.readsNullAsAbsent(f, p, at)
 		n.properties = append(n.properties, p)
 	}
+	if len(n.properties) == 0 && hidesAll(t) {
+		b.refuse(path, "%s has fields and exports none of them, so that it is always {} in JSON; export them, or leave them out with json:\"-\"", typeName(t))
+	}
 	return n
+}
+
+// hidesAll says whether a struct without a field in JSON has one that was meant
+// to be there, as far as its tags tell.
+func hidesAll(t reflect.Type) bool {
+	hidden := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Tag.Get("json") == "-" || f.Tag.Get("jsonschema") == "-" {
+			return false
+		}
+		hidden = hidden || !f.Anonymous
+	}
+	return hidden
 }
 
 // property describes a struct's field with what its tags say.
 func (b *builder) property(owner reflect.Type, f goField, path string) *property {
 	p := &property{name: f.name}
-	if f.quoted && !has(f.Type, marshaler) && !has(f.Type, textMarshaler) {
+	if f.quoted {
 		p.node = b.quoted(f.Type, path)
 	} else {
 		p.node = b.build(propertyType(owner, f), path)
@@ -337,6 +351,8 @@ func (b *builder) quoted(t reflect.Type, path string) *node {
 	}
 	n := ofType("string")
 	switch k := t.Kind(); {
+	case has(t, marshaler) || has(t, unmarshaler) || has(t, textMarshaler) || has(t, textUnmarshaler):
+		b.refuse(path, `json:",string" on %s, which writes or reads itself: encoding/json passes over the option as it writes and not as it reads; drop it`, typeName(t))
 	case k == reflect.Bool:
 		n.keywords.Enum = []any{"true", "false"}
 	case k == reflect.Float32, k == reflect.Float64, t == reflect.TypeFor[json.Number]():

@@ -80,7 +80,7 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 
 // isDecimalText asks for a number of JSON (RFC 8259 section 6) in a string.
 func isDecimalText(text string) bool {
-	return len(text) <= canonical.MaxDigits+16 && number.MatchString(text) && bounded(text)
+	return number.MatchString(text) && bounded(text)
 }
 
 // isGoTime asks for what time.Time reads: RFC 3339 without its lower-case

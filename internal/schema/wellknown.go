@@ -25,7 +25,7 @@ func (b *builder) wellKnown(t reflect.Type, path string) *node {
 		return ofType("integer")
 	case reflect.TypeFor[big.Rat]():
 		n := ofType("string")
-		n.pattern, n.hint = `^-?[0-9]+(/[0-9]+)?$`, `a whole number or a fraction in a string, as in "2/3"`
+		n.pattern, n.hint = `^-?(0|[1-9][0-9]*)(/[1-9][0-9]*)?$`, `a whole number or a fraction in a string, as in "2/3"`
 		return n
 	case reflect.TypeFor[big.Float]():
 		return decimalNode()

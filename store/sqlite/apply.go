@@ -22,7 +22,7 @@ const (
 // Apply implements [store.Ledger].
 func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
 	ownChange(&c)
-	return written(ctx, l, func(w *write) (store.Operation, error) { return w.apply(c) })
+	return written(ctx, l, func(w *write) (store.Operation, error) { return w.apply(&c) })
 }
 
 // ownChange is what [ownClaim] is for claims.
@@ -36,8 +36,8 @@ func ownChange(c *store.Change) {
 	}
 }
 
-func (w *write) apply(c store.Change) (store.Operation, error) {
-	row, err := w.row(c.Of.ID)
+func (w *write) apply(c *store.Change) (store.Operation, error) {
+	row, err := w.latest(c.Of.ID)
 	if err != nil {
 		return store.Operation{}, err
 	}
@@ -47,13 +47,11 @@ func (w *write) apply(c store.Change) (store.Operation, error) {
 	if err := w.permits(&row, c); err != nil {
 		return store.Operation{}, err
 	}
-	c.Of = row // the same in what guards the write; the chain goes on from the row itself
-	next, event := store.Next(row, c, w.now)
-	w.args = append(encoded(w.args[:0], movedColumns, &next), row.ID[:], int64(row.Version))
-	if n, err := w.exec(updateOperation, w.args...); err != nil {
+	change := *c
+	change.Of = row // the same in what guards the write; the chain goes on from the row itself
+	next, event := store.Next(row, change, w.now)
+	if err := w.update(&row, &next); err != nil {
 		return store.Operation{}, err
-	} else if n != 1 {
-		return store.Operation{}, fmt.Errorf("a guarded write found %d rows under the write lock", n)
 	}
 	if err := w.journal(&event); err != nil {
 		return store.Operation{}, err
@@ -61,8 +59,28 @@ func (w *write) apply(c store.Change) (store.Operation, error) {
 	return next, w.fileCases(&row, &next, c.Incident)
 }
 
+// latest is the row as it stands.
+func (w *write) latest(id uuid.UUID) (store.Operation, error) {
+	if row, ok := w.recent.get(id); ok {
+		row.Read = w.now
+		return row, nil
+	}
+	return w.row(id)
+}
+
+func (w *write) update(before, after *store.Operation) error {
+	args, set := changed(w.args[:0], before, after)
+	w.args = append(args, before.ID[:], int64(before.Version))
+	n, err := w.exec(w.shapes.update(set), w.args...)
+	w.recent.keep(after)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("a guarded write found %d rows under the write lock", n)
+	}
+	return err
+}
+
 // permits refuses a change that must not be made of the row.
-func (w *write) permits(row *store.Operation, c store.Change) error {
+func (w *write) permits(row *store.Operation, c *store.Change) error {
 	if c.Decision != uuid.Nil {
 		if repeated, err := w.has(decided, row.ID[:], c.Decision[:]); err != nil || repeated {
 			return cmp.Or[error](err, &store.StaleError{Current: *row, Repeated: true})

@@ -23,7 +23,7 @@ func (l *Ledger) Check(ctx context.Context) ([]store.Finding, error) {
 	for _, name := range []string{l.file.path, l.file.path + "-wal", l.file.path + "-shm"} {
 		f, err := checkMode(name)
 		if err != nil {
-			return nil, unread(err)
+			return nil, unwritten(err)
 		}
 		found = append(found, f...)
 	}

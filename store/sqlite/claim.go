@@ -34,7 +34,7 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 		answers := make([]store.Claimed, len(claims))
 		for i := range claims {
 			var err error
-			if answers[i], err = w.claim(claims[i]); err != nil {
+			if answers[i], err = w.claim(&claims[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -50,7 +50,7 @@ func (l *Ledger) recorded(ctx context.Context, claims []store.Claim) (answers []
 	err = l.read(ctx, func(v *view) error {
 		all = true
 		for i := 0; i < len(claims) && all; i++ {
-			if answers[i], all, err = v.recorded(claims[i]); err != nil {
+			if answers[i], all, err = v.recorded(&claims[i]); err != nil {
 				return err
 			}
 		}
@@ -73,15 +73,13 @@ func whole(d time.Duration) time.Duration {
 }
 
 // claim decides one claim, under the database's write lock.
-func (w *write) claim(c store.Claim) (store.Claimed, error) {
+func (w *write) claim(c *store.Claim) (store.Claimed, error) {
 	if answer, found, err := w.recorded(c); err != nil || found {
 		return answer, err
 	}
-	refused, others, err := w.refuses(c)
-	if err != nil {
+	if refused, others, err := w.refuses(c); err != nil {
 		return store.Claimed{}, err
-	}
-	if refused != store.NotRefused {
+	} else if refused != store.NotRefused {
 		return w.standing(c, refused, others)
 	}
 	return w.insert(c)
@@ -90,7 +88,7 @@ func (w *write) claim(c store.Claim) (store.Claimed, error) {
 const highestNumber = `SELECT number FROM settle_operation WHERE intent = ? AND slot = ? ORDER BY number DESC LIMIT 1`
 
 // recorded answers a claim from what is recorded in its place, if that is.
-func (v *view) recorded(c store.Claim) (answer store.Claimed, found bool, err error) {
+func (v *view) recorded(c *store.Claim) (answer store.Claimed, found bool, err error) {
 	own := &c.Operation
 	if !c.Look {
 		var highest int
@@ -113,7 +111,7 @@ func (v *view) recorded(c store.Claim) (answer store.Claimed, found bool, err er
 }
 
 // standing answers with what stands in the claim's place.
-func (v *view) standing(c store.Claim, refused store.Refusal, others []store.Entry) (answer store.Claimed, err error) {
+func (v *view) standing(c *store.Claim, refused store.Refusal, others []store.Entry) (answer store.Claimed, err error) {
 	own := &c.Operation
 	answer = store.Claimed{Refused: refused, Others: others}
 	answer.Slot, err = v.operations("WHERE o.intent = ? AND o.slot = ? ORDER BY o.number", own.Intent[:], own.Slot[:])
@@ -138,7 +136,7 @@ const (
 )
 
 // refuses looks for what keeps a new row out.
-func (w *write) refuses(c store.Claim) (store.Refusal, []store.Entry, error) {
+func (w *write) refuses(c *store.Claim) (store.Refusal, []store.Entry, error) {
 	own := &c.Operation
 	for _, g := range c.After {
 		var version int
@@ -148,7 +146,7 @@ func (w *write) refuses(c store.Claim) (store.Refusal, []store.Entry, error) {
 		}
 	}
 	if !c.Known {
-		if pinned, err := w.pinned(own); err != nil || pinned != own.Contract {
+		if pinned, found, err := w.contract(own); err != nil || (found && pinned != own.Contract) {
 			return store.RefusedContract, nil, err
 		}
 	}
@@ -165,19 +163,14 @@ func (w *write) refuses(c store.Claim) (store.Refusal, []store.Entry, error) {
 	return store.NotRefused, nil, nil
 }
 
-// pinned is the identity definition of the tool in the intent (R3): the claim's
-// own where there is none yet.
-func (w *write) pinned(own *store.Operation) (store.Digest, error) {
-	var pinned []byte
-	found, err := w.first([]any{&pinned}, pinnedContract, own.Intent[:], own.Tool)
-	if err != nil || !found {
-		return own.Contract, err
-	}
-	return store.Digest(pinned), nil
+// contract is the tool's identity definition in the intent, if it has one yet (R3).
+func (w *write) contract(own *store.Operation) (pinned store.Digest, found bool, err error) {
+	found, err = w.first([]any{&pinned}, pinnedContract, own.Intent[:], own.Tool)
+	return pinned, found, err
 }
 
 // holding lists the operations that hold the claim (R30).
-func (w *write) holding(c store.Claim) ([]store.Entry, error) {
+func (w *write) holding(c *store.Claim) ([]store.Entry, error) {
 	var ids []uuid.UUID
 	var o store.Operation
 	err := w.query(context.Background(), func(values []driver.Value) error {
@@ -185,7 +178,7 @@ func (w *write) holding(c store.Claim) ([]store.Entry, error) {
 		if err := decodeAll([]any{&o.ID, &o.Slot, &o.Batch, &o.State, &o.Run}, values); err != nil {
 			return err
 		}
-		if o.Holds(c) {
+		if o.Holds(*c) {
 			ids = append(ids, o.ID)
 		}
 		return nil
@@ -205,28 +198,32 @@ func (w *write) holding(c store.Claim) ([]store.Entry, error) {
 }
 
 // insert records the operation with its first event.
-func (w *write) insert(c store.Claim) (store.Claimed, error) {
+func (w *write) insert(claim *store.Claim) (answer store.Claimed, err error) {
+	c := *claim // the request may run once more and must meet the claim as it was
 	if !c.Operation.ResourceKey.IsZero() {
-		if err := w.number(&c); err != nil {
-			return store.Claimed{}, err
+		if err := w.number(&c.Operation); err != nil {
+			return answer, err
 		}
 	}
+	var none store.Operation
 	row, event := store.First(c, w.now)
-	if !c.Known {
-		if _, err := w.exec(pinContract, row.Intent[:], row.Tool, row.Contract[:]); err != nil {
-			return store.Claimed{}, err
-		}
-	}
-	w.args = encoded(encoded(w.args[:0], claimedColumns, &row), movedColumns, &row)
-	if _, err := w.exec(insertOperation, w.args...); err != nil {
-		return store.Claimed{}, err
+	args, set := changed(w.args[:0], &none, &row)
+	w.args = args
+	if _, err := w.exec(w.shapes.insert(set), w.args...); err != nil {
+		return answer, err
 	}
 	if err := w.journal(&event); err != nil {
-		return store.Claimed{}, err
+		return answer, err
 	}
-	if err := w.fileCases(&store.Operation{}, &row, ""); err != nil {
-		return store.Claimed{}, err
+	if !c.Known {
+		if _, err := w.exec(pinContract, row.Intent[:], row.Tool, row.Contract[:]); err != nil {
+			return answer, err
+		}
 	}
+	if err := w.fileCases(&none, &row, ""); err != nil {
+		return answer, err
+	}
+	w.recent.keep(&row)
 	lower, err := w.lower(&row)
 	return store.Claimed{Won: true, Operation: row, Others: lower}, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	modernc "modernc.org/sqlite"
 )
@@ -28,9 +29,13 @@ type statement struct {
 	values []driver.Value
 }
 
+// maxPrepared bounds the statements of a connection. What a ledger uses is far
+// less; only filters and sets of columns make more of them.
+const maxPrepared = 256
+
 // connect opens a connection and runs the pragmas that every connection needs,
-// then those given.
-func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) {
+// then those given. wait is SQLite's own busy timeout.
+func connect(ctx context.Context, dsn string, wait time.Duration, pragmas ...string) (*conn, error) {
 	connector, err := modernc.NewConnector(dsn)
 	if err != nil {
 		return nil, err
@@ -40,16 +45,8 @@ func connect(ctx context.Context, dsn string, pragmas ...string) (*conn, error) 
 		return nil, err
 	}
 	c := &conn{raw: raw, prepared: map[string]*statement{}}
-	for _, p := range append(basicPragmas(), pragmas...) {
-		if err := c.script("PRAGMA " + p); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
-	}
-	return c, nil
-}
-
-func basicPragmas() []string {
-	return []string{
+	basic := []string{
+		fmt.Sprintf("busy_timeout = %d", wait.Milliseconds()),
 		"foreign_keys = ON",
 		"synchronous = FULL",
 		"fullfsync = ON", // macOS: fsync alone doesn't reach the disk there
@@ -57,6 +54,12 @@ func basicPragmas() []string {
 		"temp_store = MEMORY",
 		"trusted_schema = OFF",
 	}
+	for _, p := range append(basic, pragmas...) {
+		if err := c.script("PRAGMA " + p); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
 }
 
 // dsn is the URI of a database file with SQLite's own parameters.
@@ -70,7 +73,19 @@ func dsn(path string, parameters url.Values) string {
 	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: parameters.Encode()}).String()
 }
 
-func (c *conn) close() error { return c.raw.Close() }
+// close finalizes the statements first: SQLite keeps a connection open, with its
+// locks, for as long as it has any.
+func (c *conn) close() error {
+	return errors.Join(c.unprepare(), c.raw.Close())
+}
+
+func (c *conn) unprepare() (err error) {
+	for _, s := range c.prepared {
+		err = errors.Join(err, s.Close())
+	}
+	clear(c.prepared)
+	return err
+}
 
 // script runs statements that are needed once.
 func (c *conn) script(sql string) error {
@@ -92,6 +107,11 @@ func (c *conn) writable() error {
 func (c *conn) statement(sql string, args []driver.Value) (*statement, error) {
 	s := c.prepared[sql]
 	if s == nil {
+		if len(c.prepared) >= maxPrepared {
+			if err := c.unprepare(); err != nil {
+				return nil, err
+			}
+		}
 		stmt, err := c.raw.Prepare(sql)
 		if err != nil {
 			return nil, err

@@ -33,6 +33,7 @@ func (l *Ledger) Renew(ctx context.Context, lease time.Duration, held ...store.H
 	return written(ctx, l, func(w *write) (lost []store.Held, err error) {
 		until := w.now.Add(lease).UnixMicro()
 		for _, h := range held {
+			w.recent.forget(h.Operation)
 			n, err := w.exec(extendLease, until, h.Operation[:], h.Owner[:], w.now.UnixMicro())
 			if err != nil {
 				return nil, err
@@ -169,6 +170,7 @@ func (w *write) share(t store.Take, taken int) int64 {
 }
 
 func (w *write) push(entries []store.Entry, t store.Take, id uuid.UUID) ([]store.Entry, error) {
+	w.recent.forget(id)
 	if _, err := w.exec(pushDue, w.now.Add(t.Lease).UnixMicro(), id[:]); err != nil {
 		return nil, err
 	}

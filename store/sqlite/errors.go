@@ -102,9 +102,6 @@ func unwritten(err error) error {
 	return &store.UnwrittenError{Err: explained(err), Again: busy(err)}
 }
 
-// unread is unwritten for a call that only read.
-func unread(err error) error { return unwritten(err) }
-
 // unknown marks an error after which nobody knows whether the write took effect.
 func unknown(err error) error {
 	return fmt.Errorf("sqlite: nobody knows whether the write took effect; make the same claim again, or read the row and look for its attempt: %w", explained(err))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // file is the ledger's database file.
@@ -61,7 +62,7 @@ func create(ctx context.Context, path string) (err error) {
 	if err := pattern.Close(); err != nil {
 		return err
 	}
-	c, err := connect(ctx, dsn(path, url.Values{"modeof": {pattern.Name()}}))
+	c, err := connect(ctx, dsn(path, url.Values{"modeof": {pattern.Name()}}), time.Second)
 	if err != nil {
 		return err
 	}

@@ -40,8 +40,9 @@ func (l *Ledger) List(ctx context.Context, f store.Filter) ([]store.Entry, error
 	return all, nil
 }
 
-// waitingStates is the condition of the index over them, word for word.
-const waitingStates = "o.state IN ('awaiting_approval', 'retryable', 'unknown', 'manual')"
+// waiting is the condition of the index over what is neither running nor
+// settled, word for word.
+const waiting = "o.settled_at IS NULL AND o.lease_until IS NULL"
 
 func filtered(f store.Filter) (where string, args []driver.Value) {
 	var terms []string
@@ -61,15 +62,13 @@ func filtered(f store.Filter) (where string, args []driver.Value) {
 		and("o.tool = ?", f.Tool)
 	}
 	if len(f.States) > 0 {
-		var values []driver.Value
-		waiting := true
+		var states []driver.Value
 		for _, s := range f.States {
-			values = append(values, s.String())
-			waiting = waiting && slices.Contains([]store.State{store.AwaitingApproval, store.Retryable, store.Unknown, store.Manual}, s)
+			states = append(states, s.String())
 		}
-		and("o.state IN ("+marks(len(values))+")", values...)
-		if waiting {
-			and(waitingStates)
+		and("o.state IN ("+marks(len(states))+")", states...)
+		if !slices.ContainsFunc(f.States, func(s store.State) bool { return s == store.Running || s.Settled() }) {
+			and(waiting)
 		}
 	}
 	and("o.id > ?", f.After[:])

@@ -90,11 +90,11 @@ func (l *Ledger) read(ctx context.Context, do func(*view) error) error {
 	}
 	c, err := l.readers.acquire(ctx)
 	if err != nil {
-		return unread(err)
+		return unwritten(err)
 	}
 	err = l.snapshot(c, do)
 	l.readers.release(c, err != nil && !refusal(err))
-	return unread(err)
+	return unwritten(err)
 }
 
 func (l *Ledger) snapshot(c *conn, do func(*view) error) error {

@@ -21,8 +21,7 @@ const (
 
 // number gives a new write its number on the resource and makes it wait where
 // an older one may still take effect.
-func (w *write) number(c *store.Claim) error {
-	own := &c.Operation
+func (w *write) number(own *store.Operation) error {
 	own.ResourceSeq = 0
 	if _, err := w.first([]any{&own.ResourceSeq}, lastNumber, own.ResourceKey[:]); err != nil {
 		return err

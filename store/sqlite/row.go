@@ -13,9 +13,8 @@ type column[T any] struct {
 	field func(*T) any
 }
 
-// An operation's columns come in two parts: what a claim writes once, and what
-// the operation's moves may change.
-var claimedColumns = []column[store.Operation]{
+// operationColumns are at most 64: see [columnSet].
+var operationColumns = []column[store.Operation]{
 	{"id", func(o *store.Operation) any { return &o.ID }},
 	{"intent", func(o *store.Operation) any { return &o.Intent }},
 	{"tenant", func(o *store.Operation) any { return &o.Tenant }},
@@ -38,9 +37,6 @@ var claimedColumns = []column[store.Operation]{
 	{"unique_digest", func(o *store.Operation) any { return &o.Unique }},
 	{"resource_key", func(o *store.Operation) any { return &o.ResourceKey }},
 	{"resource_seq", func(o *store.Operation) any { return &o.ResourceSeq }},
-}
-
-var movedColumns = []column[store.Operation]{
 	{"state", func(o *store.Operation) any { return &o.State }},
 	{"reason", func(o *store.Operation) any { return &o.Reason }},
 	{"version", func(o *store.Operation) any { return &o.Version }},
@@ -104,16 +100,12 @@ var intentColumns = []column[store.Intent]{
 }
 
 var (
-	insertOperation = insertInto("settle_operation", names("", claimedColumns)+", "+names("", movedColumns))
-	insertEvent     = insertInto("settle_event", names("", eventColumns))
-	updateOperation = "UPDATE settle_operation SET " + strings.ReplaceAll(names("", movedColumns), ",", " = ?,") +
-		" = ? WHERE id = ? AND version = ?"
-
-	selectOperation = "SELECT " + names("o.", claimedColumns) + ", " + names("o.", movedColumns) + " FROM settle_operation o "
-	selectEntry     = "SELECT " + names("o.", claimedColumns) + ", " + names("o.", movedColumns) + ", " + names("", intentColumns) +
+	selectOperation = "SELECT " + names("o.", operationColumns) + " FROM settle_operation o "
+	selectEntry     = "SELECT " + names("o.", operationColumns) + ", " + names("", intentColumns) +
 		" FROM settle_operation o JOIN settle_intent i ON i.id = o.intent JOIN settle_tenant t ON t.id = i.tenant "
 	selectIntent = "SELECT " + names("", intentColumns) + " FROM settle_intent i JOIN settle_tenant t ON t.id = i.tenant "
 	selectEvent  = "SELECT " + names("", eventColumns) + " FROM settle_event "
+	insertEvent  = "INSERT INTO settle_event (" + names("", eventColumns) + ") VALUES (" + marks(len(eventColumns)) + ")"
 )
 
 func names[T any](prefix string, columns []column[T]) string {
@@ -125,10 +117,6 @@ func names[T any](prefix string, columns []column[T]) string {
 }
 
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
-
-func insertInto(table, columns string) string {
-	return "INSERT INTO " + table + " (" + columns + ") VALUES (" + marks(strings.Count(columns, ",")+1) + ")"
-}
 
 // encoded appends the values of the columns to args.
 func encoded[T any](args []driver.Value, columns []column[T], record *T) []driver.Value {
@@ -146,4 +134,60 @@ func decoded[T any](values []driver.Value, columns []column[T], record *T) ([]dr
 		}
 	}
 	return values[len(columns):], nil
+}
+
+// columnSet is a set of operationColumns, by index.
+type columnSet uint64
+
+// changed appends to args the values of those columns in which two rows differ,
+// and says which they are. Against the zero row it is what an insert has to
+// say: the columns' defaults are the zero row's values.
+func changed(args []driver.Value, before, after *store.Operation) ([]driver.Value, columnSet) {
+	var set columnSet
+	for i := range operationColumns {
+		if was, is := operationColumns[i].field(before), operationColumns[i].field(after); !same(was, is) {
+			set |= 1 << i
+			args = append(args, encode(is))
+		}
+	}
+	return args, set
+}
+
+func (s columnSet) names() []string {
+	var all []string
+	for i := range operationColumns {
+		if s&(1<<i) != 0 {
+			all = append(all, operationColumns[i].name)
+		}
+	}
+	return all
+}
+
+// shapes are the statements that write a set of columns. An operation takes few
+// of them, and each is built once.
+type shapes struct{ inserts, updates map[columnSet]string }
+
+func newShapes() shapes {
+	return shapes{inserts: map[columnSet]string{}, updates: map[columnSet]string{}}
+}
+
+// insert adds a row.
+func (s shapes) insert(set columnSet) string {
+	sql, ok := s.inserts[set]
+	if !ok {
+		names := set.names()
+		sql = "INSERT INTO settle_operation (" + strings.Join(names, ", ") + ") VALUES (" + marks(len(names)) + ")"
+		s.inserts[set] = sql
+	}
+	return sql
+}
+
+// update changes a row; the last two arguments are its id and version.
+func (s shapes) update(set columnSet) string {
+	sql, ok := s.updates[set]
+	if !ok {
+		sql = "UPDATE settle_operation SET " + strings.Join(set.names(), " = ?, ") + " = ? WHERE id = ? AND version = ?"
+		s.updates[set] = sql
+	}
+	return sql
 }

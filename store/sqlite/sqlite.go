@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"sync"
 	"time"
@@ -104,10 +105,12 @@ func (l *Ledger) open(ctx context.Context, exists bool) (err error) {
 // connectWriter never creates the file: one that vanished is not replaced by an
 // empty one.
 func (l *Ledger) connectWriter(ctx context.Context) (*conn, error) {
-	return connect(ctx, dsn(l.file.path, url.Values{"mode": {"rw"}}), append([]string{l.timeout(),
-		"cache_size = -16384",       // KiB
+	pragmas := []string{
+		"cache_size = -4096",        // KiB
 		"wal_autocheckpoint = 4096", // pages, 16 MiB
-	}, l.pragmas...)...)
+		"busy_timeout = 0",          // from here on see patiently
+	}
+	return connect(ctx, dsn(l.file.path, url.Values{"mode": {"rw"}}), l.busy, append(pragmas, l.pragmas...)...)
 }
 
 func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {
@@ -115,35 +118,43 @@ func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {
 	if l.readOnly {
 		mode = "ro"
 	}
-	return connect(ctx, dsn(l.file.path, url.Values{"mode": {mode}}), l.timeout(), "query_only = ON")
+	return connect(ctx, dsn(l.file.path, url.Values{"mode": {mode}}), l.busy, "query_only = ON")
 }
-
-func (l *Ledger) timeout() string { return fmt.Sprintf("busy_timeout = %d", l.busy.Milliseconds()) }
 
 // prepare makes a ledger of the file.
 func (l *Ledger) prepare(ctx context.Context, c *conn) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := l.useWAL(ctx, c); err != nil {
+	// Where several processes turn to WAL at once SQLite answers "busy" without
+	// any waiting of its own.
+	if err := patiently(ctx, l.busy, func() error { return c.script("PRAGMA journal_mode = WAL") }); err != nil {
 		return err
 	}
-	return migrate(ctx, c, l.clock.read(0))
+	return patiently(ctx, l.busy, func() error { return migrate(ctx, c, l.clock.read(0)) })
 }
 
-// useWAL turns the file to WAL. Where several processes do that at once SQLite
-// answers "busy" without waiting, hence the loop.
-func (l *Ledger) useWAL(ctx context.Context, c *conn) error {
-	deadline := time.Now().Add(l.busy)
-	for {
-		err := c.script("PRAGMA journal_mode = WAL")
-		if !busy(err) || time.Now().After(deadline) {
+// The pauses between two tries for a lock.
+const (
+	firstPause = 50 * time.Microsecond
+	maxPause   = 4 * time.Millisecond
+)
+
+// patiently repeats do while another process has the lock that it needs, for as
+// long as limit. SQLite's own waiting pauses up to 100 ms: next to a busy
+// neighbour, who has the lock again a moment after it let it go, that rarely
+// meets the moment.
+func patiently(ctx context.Context, limit time.Duration, do func() error) error {
+	deadline := time.Now().Add(limit)
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := do()
+		if !busy(err) || !time.Now().Before(deadline) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"fmt"
 	"strings"
@@ -26,6 +27,9 @@ func encode(field any) driver.Value {
 		}
 		return f[:]
 	case *[32]byte:
+		if *f == [32]byte{} {
+			return nil
+		}
 		return f[:]
 	case *[]byte:
 		if len(*f) == 0 {
@@ -62,6 +66,41 @@ func encode(field any) driver.Value {
 		return f.String()
 	}
 	panic(fmt.Sprintf("sqlite: no column holds a %T", field))
+}
+
+// same says whether two fields of one column are stored as the same value.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case *uuid.UUID:
+		return *a == *b.(*uuid.UUID)
+	case *store.Digest:
+		return *a == *b.(*store.Digest)
+	case *[32]byte:
+		return *a == *b.(*[32]byte)
+	case *[]byte:
+		return bytes.Equal(*a, *b.(*[]byte))
+	case *string:
+		return *a == *b.(*string)
+	case *time.Time:
+		return a.Equal(*b.(*time.Time))
+	case *time.Duration:
+		return *a == *b.(*time.Duration)
+	case *int:
+		return *a == *b.(*int)
+	case *int64:
+		return *a == *b.(*int64)
+	case *uint8:
+		return *a == *b.(*uint8)
+	case *bool:
+		return *a == *b.(*bool)
+	case *store.State:
+		return *a == *b.(*store.State)
+	case *store.Class:
+		return *a == *b.(*store.Class)
+	case *store.Source:
+		return *a == *b.(*store.Source)
+	}
+	panic(fmt.Sprintf("sqlite: no column holds a %T", a))
 }
 
 func text(s string) driver.Value {

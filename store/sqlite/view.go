@@ -42,11 +42,8 @@ func (v *view) entries(ctx context.Context, where string, args ...driver.Value) 
 }
 
 func (v *view) operation(values []driver.Value) (o store.Operation, rest []driver.Value, err error) {
-	if rest, err = decoded(values, claimedColumns, &o); err != nil {
-		return o, nil, err
-	}
+	rest, err = decoded(values, operationColumns, &o)
 	o.Read = v.now
-	rest, err = decoded(rest, movedColumns, &o)
 	return o, rest, err
 }
 

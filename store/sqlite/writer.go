@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/google/uuid"
 
 	"github.com/settle-go/settle/store"
 )
@@ -22,9 +25,9 @@ type request struct {
 	done  chan error
 }
 
-// A request is waiting until the writer has begun it, or its caller has left.
+// A request is queued until the writer has begun it, or its caller has left.
 const (
-	waiting int32 = iota
+	queued int32 = iota
 	begun
 	abandoned
 )
@@ -34,8 +37,9 @@ type write struct {
 	view
 	// changed says that something was written since the transaction began.
 	changed bool
-	// args is used again by each statement with many arguments.
-	args []driver.Value
+	shapes  shapes
+	recent  *recent
+	args    []driver.Value // used again by each statement with many arguments
 }
 
 // exec runs a statement that writes.
@@ -49,6 +53,8 @@ func (w *write) exec(sql string, args ...driver.Value) (int64, error) {
 type writer struct {
 	ledger *Ledger
 	conn   *conn // nil where it broke and has to be opened anew
+	shapes shapes
+	recent recent
 
 	mu     sync.Mutex
 	queue  []*request
@@ -59,7 +65,8 @@ type writer struct {
 }
 
 func startWriter(l *Ledger, c *conn) *writer {
-	w := &writer{ledger: l, conn: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{ledger: l, conn: c, shapes: newShapes(),
+		recent: recent{rows: map[uuid.UUID]store.Operation{}}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -79,7 +86,7 @@ func (w *writer) submit(ctx context.Context, do func(*write) error) error {
 		return err
 	case <-ctx.Done():
 	}
-	if r.stage.CompareAndSwap(waiting, abandoned) {
+	if r.stage.CompareAndSwap(queued, abandoned) {
 		return &store.UnwrittenError{Err: ctx.Err()}
 	}
 	select {
@@ -159,18 +166,18 @@ func (w *writer) run() {
 }
 
 // serve takes one batch through one transaction. The batch is taken only once
-// the database's write lock is held: what waited for the lock shares the
-// commit, and who left meanwhile was never begun.
+// the database's write lock is held: what came meanwhile shares the commit, and
+// who left meanwhile was never begun.
 func (w *writer) serve() {
-	err := w.begin()
-	batch := w.take()
-	if err != nil {
-		answer(batch, unwritten(err))
+	n := w.gather()
+	if err := w.begin(); err != nil {
+		answer(w.take(n), unwritten(err)) // those who came later have their own time to wait
 		return
 	}
+	batch := w.take(maxBatch)
 	results := make([]error, len(batch))
-	tx := &write{view: view{conn: w.conn}}
-	err = w.perform(tx, batch, results, false)
+	tx := w.transaction()
+	err := w.perform(tx, batch, results, false)
 	if err != nil && len(batch) > 1 {
 		tx, err = w.again(batch, results, err)
 	}
@@ -188,17 +195,37 @@ func (w *writer) serve() {
 	}
 }
 
-// take empties the queue, up to a batch, but for requests whose caller left.
-func (w *writer) take() []*request {
+// gather lets callers that are ready to run hand in their requests, as long as
+// each turn brings some. Without it the first of those whom the last commit
+// answered would get a commit of its own while the others wait for the disk. It
+// waits for nobody who isn't running already, so it needs no timer.
+func (w *writer) gather() int {
+	before, now := 0, w.queued()
+	for now > before && now < maxBatch {
+		runtime.Gosched()
+		before, now = now, w.queued()
+	}
+	return now
+}
+
+func (w *writer) queued() int {
 	w.mu.Lock()
-	n := min(len(w.queue), maxBatch)
+	defer w.mu.Unlock()
+	return len(w.queue)
+}
+
+// take removes up to n requests from the queue and returns those whose caller
+// is still there.
+func (w *writer) take(n int) []*request {
+	w.mu.Lock()
+	n = min(n, len(w.queue))
 	taken := w.queue[:n:n]
 	w.queue = w.queue[n:]
 	w.mu.Unlock()
 
 	batch := taken[:0]
 	for _, r := range taken {
-		if r.stage.CompareAndSwap(waiting, begun) {
+		if r.stage.CompareAndSwap(queued, begun) {
 			batch = append(batch, r)
 		}
 	}
@@ -209,6 +236,10 @@ func answer(batch []*request, err error) {
 	for _, r := range batch {
 		r.done <- err
 	}
+}
+
+func (w *writer) transaction() *write {
+	return &write{view: view{conn: w.conn}, shapes: w.shapes, recent: &w.recent}
 }
 
 // begin takes the database's write lock.
@@ -223,11 +254,17 @@ func (w *writer) begin() error {
 		}
 		w.conn = c
 	}
-	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
-		w.rollback(err)
+	err := patiently(context.Background(), w.ledger.busy, func() error {
+		_, err := w.conn.exec("BEGIN IMMEDIATE")
 		return err
+	})
+	if err == nil {
+		err = w.recent.refresh(w.conn)
 	}
-	return nil
+	if err != nil {
+		w.rollback(err)
+	}
+	return err
 }
 
 // perform runs the requests of a batch. Without savepoints it stops at the
@@ -244,12 +281,11 @@ func (w *writer) perform(tx *write, batch []*request, results []error, savepoint
 			run = isolated(r.do)
 		}
 		results[i] = run(tx)
-		if err := results[i]; err != nil && !refusal(err) {
-			var kept *keptError
-			if !errors.As(err, &kept) {
-				return err
-			}
+		var kept *keptError
+		if err := results[i]; errors.As(err, &kept) {
 			results[i] = unwritten(kept.error)
+		} else if err != nil && !refusal(err) {
+			return err
 		}
 	}
 	return nil
@@ -268,6 +304,7 @@ func isolated(do func(*write) error) func(*write) error {
 		if err != nil && !refusal(err) {
 			// Some errors (a full disk, a failed read) end the whole
 			// transaction: then there is no savepoint to go back to.
+			tx.recent.clear()
 			if _, lost := tx.conn.exec("ROLLBACK TO request"); lost != nil {
 				return err
 			}
@@ -288,14 +325,16 @@ func (w *writer) again(batch []*request, results []error, cause error) (*write, 
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	tx := &write{view: view{conn: w.conn}}
+	tx := w.transaction()
 	return tx, w.perform(tx, batch, results, true)
 }
 
 // commit stores the ledger's instant and commits. Its error is for the callers.
 func (w *writer) commit(tx *write) error {
 	if !tx.changed {
-		w.rollback(nil)
+		if _, err := tx.conn.exec("COMMIT"); err != nil {
+			w.rollback(err)
+		}
 		return nil
 	}
 	if _, err := tx.exec("UPDATE settle_clock SET at = ?", tx.now.UnixMicro()); err != nil {
@@ -319,6 +358,7 @@ func (w *writer) rollback(cause error) {
 	if w.conn == nil {
 		return
 	}
+	w.recent.clear()
 	_, err := w.conn.exec("ROLLBACK")
 	if (cause == nil && err != nil) || lasting(cause) {
 		_ = w.conn.close() // the next batch opens another one

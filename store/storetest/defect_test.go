@@ -109,6 +109,16 @@ type defect struct {
 	listed   func(entries []store.Entry)
 	journal  func(events []store.Event) []store.Event
 	detached bool
+
+	audits   func(rows []store.Audit) []store.Audit
+	audited  func(rows []store.Audit) []store.Audit
+	queue    func(f *store.CaseFilter)
+	queued   func(entries []store.CaseEntry)
+	purge    func(p *store.Purge)
+	purged   func(done *store.Purged)
+	closes   func(ctx context.Context, l store.Ledger, tenant string, intent uuid.UUID) error
+	declare  func(ctx context.Context, l store.Ledger, tools []store.ToolRecord) error
+	declared func(t *store.ToolRecord)
 }
 
 // faulty is the ledger in memory with a defect.
@@ -214,4 +224,63 @@ func (f *faulty) Events(ctx context.Context, id uuid.UUID, after int) ([]store.E
 		events = f.journal(events)
 	}
 	return events, err
+}
+
+func (f *faulty) Audit(ctx context.Context, rows ...store.Audit) error {
+	if f.audits != nil {
+		rows = f.audits(slices.Clone(rows))
+	}
+	return f.Ledger.Audit(f.context(ctx), rows...)
+}
+
+func (f *faulty) Audits(ctx context.Context, id uuid.UUID) ([]store.Audit, error) {
+	rows, err := f.Ledger.Audits(f.context(ctx), id)
+	if f.audited != nil {
+		rows = f.audited(rows)
+	}
+	return rows, err
+}
+
+func (f *faulty) Cases(ctx context.Context, filter store.CaseFilter) ([]store.CaseEntry, error) {
+	if f.queue != nil {
+		f.queue(&filter)
+	}
+	entries, err := f.Ledger.Cases(f.context(ctx), filter)
+	if f.queued != nil {
+		f.queued(entries)
+	}
+	return entries, err
+}
+
+func (f *faulty) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
+	if f.purge != nil {
+		f.purge(&p)
+	}
+	done, err := f.Ledger.Purge(f.context(ctx), p)
+	if f.purged != nil {
+		f.purged(&done)
+	}
+	return done, err
+}
+
+func (f *faulty) CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error {
+	if f.closes != nil {
+		return f.closes(ctx, f.Ledger, tenant, intent)
+	}
+	return f.Ledger.CloseIntent(f.context(ctx), tenant, intent)
+}
+
+func (f *faulty) Declare(ctx context.Context, tools ...store.ToolRecord) error {
+	if f.declare != nil {
+		return f.declare(ctx, f.Ledger, tools)
+	}
+	return f.Ledger.Declare(f.context(ctx), tools...)
+}
+
+func (f *faulty) Declared(ctx context.Context, tool string) (store.ToolRecord, error) {
+	t, err := f.Ledger.Declared(f.context(ctx), tool)
+	if f.declared != nil {
+		f.declared(&t)
+	}
+	return t, err
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -220,16 +221,9 @@ func purgeRace(w *world) {
 	all := w.purgeable(20)
 	removed := make([]int, 6)
 	w.race(len(removed), func(n int, l store.Ledger) error {
-		for p := (store.Purge{Limit: 3}); ; {
-			done, err := l.Purge(w.ctx, p)
-			if err != nil {
-				return err
-			}
-			removed[n] += done.Removed
-			if p.After = done.Next; p.After == uuid.Nil {
-				return nil
-			}
-		}
+		some, err := w.purgeBy(l, store.Purge{Limit: 3})
+		removed[n] += some
+		return err
 	})
 	sum := w.purgeAll()
 	for _, n := range removed {
@@ -271,14 +265,22 @@ func (w *world) purgeAll() int {
 
 func (w *world) purgeFrom(p store.Purge) int {
 	w.Helper()
-	removed := 0
-	for range 100 {
-		done := w.purge(p)
+	removed, err := w.purgeBy(w.Ledger, p)
+	w.must(err, "Purge")
+	return removed
+}
+
+// purgeBy purges to the end through a handle.
+func (w *world) purgeBy(l store.Ledger, p store.Purge) (removed int, err error) {
+	for range 1000 {
+		done, err := l.Purge(w.ctx, p)
+		if err != nil {
+			return removed, err
+		}
 		removed += done.Removed
 		if p.After = done.Next; p.After == uuid.Nil {
-			return removed
+			return removed, nil
 		}
 	}
-	w.Fatal("the purge doesn't end")
-	return 0
+	return removed, errors.New("the purge doesn't end")
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -40,7 +41,7 @@ func runStorm(w *world, seed uint64) {
 	}
 	for n := range 8 {
 		i := s.intents[n%2]
-		s.slots[0] = append(s.slots[0], Operation(i))
+		s.slots[0] = append(s.slots[0], Operation(i, keeps(time.Microsecond)))
 		s.slots[1] = append(s.slots[1], Operation(i, Tool("mail"), Whole, func(o *store.Operation) { o.Batch = uuid.Nil }))
 		s.slots[2] = append(s.slots[2], Operation(i, Tool("door"), Writes(DigestOf(fmt.Sprint("door ", n%3)))))
 	}
@@ -68,6 +69,10 @@ type stormWorker struct {
 // take over what was left, be inside for a moment, and record an outcome.
 func (s *stormWorker) work() error {
 	s.calls.Add(1)
+	if s.IntN(8) == 0 {
+		_, err := s.ledger.Purge(s.w.ctx, store.Purge{Limit: 1 + s.IntN(40)})
+		return again(err)
+	}
 	place := s.IntN(len(s.slots))
 	model := s.slots[place][s.IntN(len(s.slots[place]))]
 	c := s.claimOf(model, 1)
@@ -198,6 +203,10 @@ func (s *weather) inspect() {
 	for _, i := range s.intents {
 		for _, o := range w.inIntent(i) {
 			w.verify(o)
+			if o.Flags&store.FlagPurged != 0 {
+				w.wantRow(o, tombstone(o))
+				want(w, "a purged operation is settled", o.State.Settled(), true)
+			}
 			at := place{o.Intent, o.Slot, o.Number}
 			if slots[at] {
 				w.Errorf("number %d of a slot was recorded twice", o.Number)

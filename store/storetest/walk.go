@@ -22,9 +22,9 @@ func walks(s suite) {
 	}
 }
 
-// Walk takes random steps (claims, changes, takes, renewals, time) on the
-// ledger and on one in memory side by side, and compares what can be seen of
-// them. Where the ledger can be opened again, the steps are taken in turn by
+// Walk takes random steps (claims, changes, takes, renewals, purges, closed
+// intents, time) on the ledger and on one in memory side by side, and compares
+// what can be seen of them. Where the ledger can be opened again, the steps are taken in turn by
 // two processes. The same seed takes the same steps. [Run] walks a few seeds; a fuzz
 // test of a ledger can walk any.
 //
@@ -101,10 +101,7 @@ func newWalker(got, ref *world, seed uint64) *walker {
 	k := &walker{Rand: rand.New(rand.NewPCG(seed, 0)), got: got, ref: ref, rows: map[uuid.UUID]*pair{}}
 	for _, tenant := range []string{"acme", "umbrella"} {
 		for _, task := range []string{"t-1", "t-2"} {
-			proposed := IntentOf(tenant, "agent", task, "refund")
-			proposed.ID, proposed.Tenant = k.id(), k.id()
-			k.intents = append(k.intents, got.propose(proposed))
-			ref.propose(proposed)
+			k.intent(tenant, "agent of "+task, task)
 		}
 	}
 	for range 3 {
@@ -112,14 +109,22 @@ func newWalker(got, ref *world, seed uint64) *walker {
 	}
 	k.batches[0] = uuid.Nil
 	for n := range 5 * int(kinds) {
-		k.slots = append(k.slots, k.newSlot(kind(n%int(kinds))))
+		k.slots = append(k.slots, k.newSlot(kind(n%int(kinds)), pick(k, k.intents)))
 	}
 	return k
 }
 
-func (k *walker) newSlot(of kind) *slot {
+// intent records an intent on both ledgers.
+func (k *walker) intent(tenant, subject, task string) store.Intent {
+	proposed := IntentOf(tenant, subject, task, "refund")
+	proposed.ID, proposed.Tenant = k.id(), k.id()
+	k.intents = append(k.intents, k.got.propose(proposed))
+	return k.ref.propose(proposed)
+}
+
+func (k *walker) newSlot(of kind, in store.Intent) *slot {
 	name := kindNames[of]
-	o := Operation(k.intents[k.IntN(len(k.intents))], Tool(name))
+	o := Operation(in, Tool(name))
 	o.Slot, o.Node = k.digest(), k.digest()
 	switch of {
 	case whole:
@@ -143,6 +148,11 @@ func (k *walker) id() uuid.UUID {
 
 func (k *walker) digest() store.Digest { return store.Digest(k.id()) }
 
+func (k *walker) bytes() []byte {
+	id := k.id()
+	return id[:]
+}
+
 // chance is true n times in a hundred.
 func (k *walker) chance(n int) bool { return k.IntN(100) < n }
 
@@ -160,16 +170,22 @@ func (k *walker) age(d time.Duration) {
 
 func (k *walker) step() {
 	switch n := k.IntN(100); {
-	case n < 35:
+	case n < 32:
 		k.claim()
-	case n < 75:
+	case n < 68:
 		k.change()
-	case n < 85:
+	case n < 76:
 		k.take()
-	case n < 90:
+	case n < 80:
 		k.renew()
-	case n < 93:
+	case n < 83:
 		k.list()
+	case n < 87:
+		k.queue()
+	case n < 90:
+		k.purge()
+	case n < 94:
+		k.close()
 	default:
 		d := k.span()
 		k.last = fmt.Sprint("age by ", d)

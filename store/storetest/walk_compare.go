@@ -55,8 +55,10 @@ func (k *walker) compareInOrder(got, ref []store.Entry) {
 	}
 	for n := range ref {
 		k.compareRow(got[n].Operation, ref[n].Operation)
-		got[n].Of.CreatedAt, ref[n].Of.CreatedAt = time.Time{}, time.Time{}
-		k.got.wantIntent(got[n].Of, ref[n].Of)
+		g, r := got[n].Of, ref[n].Of
+		want(k.got, "closed", !g.ClosedAt.IsZero(), !r.ClosedAt.IsZero())
+		g.CreatedAt, g.ClosedAt = r.CreatedAt, r.ClosedAt
+		k.got.wantIntent(g, r)
 	}
 }
 

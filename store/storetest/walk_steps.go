@@ -13,11 +13,16 @@ import (
 
 // claim makes one to three claims in one call.
 func (k *walker) claim() {
-	var claims []store.Claim
 	var slots []*slot
 	for range 1 + k.IntN(3) {
-		s := pick(k, k.slots)
-		slots = append(slots, s)
+		slots = append(slots, pick(k, k.slots))
+	}
+	k.claimAll(slots...)
+}
+
+func (k *walker) claimAll(slots ...*slot) {
+	var claims []store.Claim
+	for _, s := range slots {
 		claims = append(claims, k.claimOn(s))
 	}
 	k.last = fmt.Sprintf("claim of %d", len(claims))
@@ -34,7 +39,13 @@ func (k *walker) claim() {
 func (k *walker) claimOn(s *slot) store.Claim {
 	o := s.model
 	o.ID, o.Owner, o.Run, o.Batch = k.id(), k.id(), pick(k, k.runs), pick(k, k.batches)
-	o.Visibility, o.Escalate = k.span(), k.span()
+	o.Visibility, o.Escalate, o.Trace = k.span(), k.span(), k.bytes()
+	if k.chance(60) {
+		o.Retention = k.span()
+	}
+	if len(k.order) > 0 && k.chance(15) {
+		o.Parent = pick(k, k.order)
+	}
 	o.Number = max(1, s.number)
 	if s.number > 0 && k.chance(40) {
 		o.Number++
@@ -100,6 +111,11 @@ func (k *walker) change() {
 	} else if k.chance(90) {
 		to = pick(k, allowed)
 	}
+	k.apply(got, ref, to)
+}
+
+// apply moves a row as it was seen on either ledger.
+func (k *walker) apply(got, ref store.Operation, to store.State) {
 	c := k.changeOf(ref, to)
 	k.last = fmt.Sprintf("%s at version %d of %s (start: %v)", store.Move{From: ref.State, To: to}, ref.Version, ref.Tool, c.Start != nil)
 
@@ -121,22 +137,23 @@ func (k *walker) changeOf(o store.Operation, to store.State) store.Change {
 		c.Due = store.Due{In: k.span(), Set: k.chance(70), AtMoment: k.chance(40)}
 		c.Resource = fmt.Sprint("r-", k.IntN(4))
 		c.ResourceDigest = DigestOf(c.Resource)
-		c.Result, c.ResultVersion, c.Flags = []byte(c.Resource), k.IntN(3), uint8(k.IntN(4))
+		c.Result, c.ResultVersion, c.Flags = []byte(c.Resource), k.IntN(3), uint8(k.IntN(8))
 	})
 	if k.chance(20) {
 		c.Visibility = k.span()
 	}
+	if k.chance(20) {
+		c.Trace = k.bytes()
+	}
+	k.people(&c)
 	switch {
 	case to == store.Running && k.chance(80):
 		c.Start = &store.Start{Owner: k.id(), Run: pick(k, k.runs), Batch: pick(k, k.batches),
-			CallID: "call", Lease: k.span(), Visibility: k.span()}
+			CallID: "call", Trace: k.bytes(), Lease: k.span(), Visibility: k.span()}
 	case to == store.Completed && o.State != store.Completed:
 		c.ByAttribute = k.chance(50)
 	case o.State != store.Failed && k.chance(20):
 		c.Decision = uuid.UUID{15: byte(1 + k.IntN(3))}
-	}
-	if o.State.Settled() && o.State == to && k.chance(30) {
-		c.Incident = "late_success"
 	}
 	return c
 }
@@ -237,6 +254,9 @@ func (k *walker) list() {
 	}
 	if k.chance(40) {
 		f.Tool = pick(k, kindNames[:])
+	}
+	if k.chance(20) {
+		f.Node = pick(k, k.slots).model.Node
 	}
 	for range k.IntN(4) {
 		f.States = append(f.States, pick(k, store.States()))

@@ -43,53 +43,53 @@ CREATE TABLE settle_operation (
     intent          BLOB NOT NULL REFERENCES settle_intent (id),
     tenant          BLOB NOT NULL,
     slot            BLOB NOT NULL,
-    number          INTEGER NOT NULL,
+    number          INTEGER NOT NULL DEFAULT 0,
     parent          BLOB,
     tool            TEXT NOT NULL,
-    class           TEXT NOT NULL,
+    class           TEXT NOT NULL DEFAULT 'unsafe',
     contract        BLOB,
     source          TEXT,
     node            BLOB,
-    occurrence      INTEGER NOT NULL,
+    occurrence      INTEGER NOT NULL DEFAULT 0,
     state           TEXT NOT NULL,
     reason          TEXT,
-    version         INTEGER NOT NULL,
+    version         INTEGER NOT NULL DEFAULT 0,
     tail            BLOB NOT NULL,
     tail_at         INTEGER NOT NULL,
-    attempt         INTEGER NOT NULL,
-    doubts          INTEGER NOT NULL,
+    attempt         INTEGER NOT NULL DEFAULT 0,
+    doubts          INTEGER NOT NULL DEFAULT 0,
     owner           BLOB,
     run             BLOB,
     batch           BLOB,
-    told            INTEGER NOT NULL,
-    granted         INTEGER NOT NULL,
+    told            INTEGER NOT NULL DEFAULT 0,
+    granted         INTEGER NOT NULL DEFAULT 0,
     taken           TEXT,
     lease_until     INTEGER,
     due_at          INTEGER,
     moment          INTEGER,
-    visibility      INTEGER NOT NULL,
+    visibility      INTEGER NOT NULL DEFAULT 0,
     key_until       INTEGER,
-    escalate        INTEGER NOT NULL,
-    checks          INTEGER NOT NULL,
+    escalate        INTEGER NOT NULL DEFAULT 0,
+    checks          INTEGER NOT NULL DEFAULT 0,
     verdict         TEXT,
     created_at      INTEGER NOT NULL,
     first_sent      INTEGER,
     unknown_since   INTEGER,
     settled_at      INTEGER,
-    fingerprint     BLOB NOT NULL,
+    fingerprint     BLOB,
     fields          BLOB,
     arguments       BLOB,
     call_id         TEXT,
     trace           BLOB,
     resource        TEXT,
     resource_digest BLOB,
-    by_attribute    INTEGER NOT NULL,
+    by_attribute    INTEGER NOT NULL DEFAULT 0,
     result          BLOB,
-    result_version  INTEGER NOT NULL,
-    flags           INTEGER NOT NULL,
+    result_version  INTEGER NOT NULL DEFAULT 0,
+    flags           INTEGER NOT NULL DEFAULT 0,
     unique_digest   BLOB,
     resource_key    BLOB,
-    resource_seq    INTEGER NOT NULL,
+    resource_seq    INTEGER NOT NULL DEFAULT 0,
     CHECK (by_attribute = 0 OR resource_digest IS NOT NULL)   -- R34
 ) STRICT;
 
@@ -110,8 +110,7 @@ CREATE INDEX settle_operation_resource ON settle_operation (tool, resource_diges
     WHERE resource_digest IS NOT NULL AND state = 'completed';
 CREATE INDEX settle_operation_parent ON settle_operation (parent, id) WHERE parent IS NOT NULL;
 -- The few that wait for evidence, a call or a person, out of the many that are done.
-CREATE INDEX settle_operation_waiting ON settle_operation (state, id)
-    WHERE state IN ('awaiting_approval', 'retryable', 'unknown', 'manual');
+CREATE INDEX settle_operation_waiting ON settle_operation (id) WHERE settled_at IS NULL AND lease_until IS NULL;
 
 -- The state table (R20): a move that is not here can't be journaled.
 CREATE TABLE settle_move (move TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
@@ -131,12 +130,6 @@ INSERT INTO settle_move (move) VALUES
     ('failed>failed'), ('failed>manual'),
     ('superseded>superseded'),
     ('abandoned>abandoned'), ('abandoned>manual');
-
-CREATE TRIGGER settle_operation_move BEFORE UPDATE OF state ON settle_operation
-    WHEN NOT EXISTS (SELECT 1 FROM settle_move WHERE move = OLD.state || '>' || NEW.state)
-BEGIN
-    SELECT RAISE(ABORT, 'the state table has no such move');
-END;
 
 -- The journal: append-only, in order, chained by hash (R57).
 CREATE TABLE settle_event (

@@ -1,0 +1,189 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
+
+// people adds to a change what operators do. They take and propose where the
+// case stays open.
+func (k *walker) people(c *store.Change) {
+	if c.To == c.Of.State {
+		if k.chance(20) {
+			c.Take = new(pick(k, []string{"ann", "bob", ""}))
+		}
+		if k.chance(20) {
+			c.Proposal = new([]byte(pick(k, []string{"fail", "happened", ""})))
+		}
+		if c.To.Settled() && k.chance(30) {
+			c.Incident = "late_success"
+			return
+		}
+	}
+	c.Resolve = k.chance(20)
+}
+
+// queue reads cases page by page.
+func (k *walker) queue() {
+	f := store.CaseFilter{Closed: k.chance(60), Free: k.chance(15)}
+	if k.chance(30) {
+		f.Tenant = pick(k, k.intents).TenantName
+	}
+	if k.chance(20) {
+		f.Tool = pick(k, kindNames[:])
+	}
+	if k.chance(20) {
+		f.Reason = fmt.Sprint("reason ", k.IntN(5))
+	}
+	if k.chance(20) {
+		f.Holder = pick(k, []string{"ann", "bob"})
+	}
+	if k.chance(30) {
+		f.OlderThan = k.span()
+	}
+	if len(k.order) > 0 && k.chance(20) {
+		f.Operation = pick(k, k.order)
+	}
+	for range k.IntN(3) {
+		f.States = append(f.States, pick(k, store.States()))
+	}
+	f.Limit = 1 + k.IntN(5)
+	k.last = fmt.Sprintf("queue %+v", f)
+	k.compareCases(k.got.allCases(f), k.ref.allCases(f))
+}
+
+// allCases reads the queue to its end.
+func (w *world) allCases(f store.CaseFilter) []store.CaseEntry {
+	w.Helper()
+	var all []store.CaseEntry
+	for range 1000 {
+		page := w.cases(f)
+		all = append(all, page...)
+		if len(page) == 0 {
+			return all
+		}
+		f.After = cursorOf(page[len(page)-1])
+	}
+	w.Fatal("the queue doesn't end")
+	return nil
+}
+
+// compareCases compares cases in any order: ids are the ledgers' own, and cases
+// are opened at instants that are close to one another.
+func (k *walker) compareCases(got, ref []store.CaseEntry) {
+	k.got.Helper()
+	if len(got) != len(ref) {
+		k.got.Errorf("got %d cases, want %d", len(got), len(ref))
+		return
+	}
+	name := func(c store.Case) string {
+		return fmt.Sprint(c.Operation, c.Tenant, c.Tool, c.Reason, c.Incident, c.ClosedAt.IsZero(), c.Holder, string(c.Proposal))
+	}
+	inOrder := func(a, b store.CaseEntry) int {
+		if names := strings.Compare(name(a.Case), name(b.Case)); names != 0 {
+			return names
+		}
+		return a.Case.OpenedAt.Compare(b.Case.OpenedAt)
+	}
+	slices.SortFunc(got, inOrder)
+	slices.SortFunc(ref, inOrder)
+	for n := range ref {
+		k.compareInOrder([]store.Entry{got[n].Entry}, []store.Entry{ref[n].Entry})
+		wanted := ref[n].Case
+		wanted.ID = got[n].Case.ID
+		for _, at := range caseInstants {
+			g, r := at(&got[n].Case), at(&wanted)
+			apart := g.Sub(got[n].Entry.Read) - r.Sub(ref[n].Entry.Read)
+			if g.IsZero() == r.IsZero() && (g.IsZero() || apart.Abs() < slack) {
+				*r = *g
+			}
+		}
+		if wanted.Holder == "" {
+			wanted.HeldAt = got[n].Case.HeldAt
+		}
+		k.got.wantCase(got[n].Case, wanted)
+	}
+}
+
+// caseInstants are those that age with the case.
+var caseInstants = [...]func(*store.Case) *time.Time{
+	func(c *store.Case) *time.Time { return &c.OpenedAt },
+	func(c *store.Case) *time.Time { return &c.ClosedAt },
+	func(c *store.Case) *time.Time { return &c.HeldAt },
+}
+
+// purge purges to the end, from the beginning or from some operation.
+func (k *walker) purge() {
+	p := store.Purge{Limit: 1 + k.IntN(20)}
+	if len(k.order) > 0 && k.chance(30) {
+		p.After = pick(k, k.order)
+	}
+	if k.chance(10) {
+		p.Principal = pick(k, k.intents).Principal
+	}
+	k.last = fmt.Sprintf("purge of %d", p.Limit)
+	want(k.got, "payloads that were removed", k.got.purgeFrom(p), k.ref.purgeFrom(p))
+	for _, id := range k.order {
+		if o := k.rows[id].ref; o.State.Settled() {
+			k.compareRow(k.got.read(o), k.ref.read(o))
+		}
+	}
+}
+
+// close lets an intent do something, mostly to its end, and closes it. Nothing
+// is claimed in it afterwards.
+func (k *walker) close() {
+	i := k.intent(pick(k, []string{"acme", "umbrella"}), "agent", fmt.Sprint("short ", k.count))
+	for range k.IntN(4) {
+		s := k.newSlot(kind(k.IntN(int(kinds))), i)
+		k.claimAll(s)
+		id, ok := k.atSlot(s)
+		if !ok {
+			continue
+		}
+		allowed := slices.DeleteFunc(nextStates(k.rows[id].ref.State), func(to store.State) bool {
+			// A failed write goes with its number, which may be given again.
+			return !to.Settled() && !k.chance(5) || to == store.Failed && s.kind == write
+		})
+		k.apply(k.rows[id].got, k.rows[id].ref, pick(k, allowed))
+	}
+	tenant := i.TenantName
+	if k.chance(10) {
+		tenant = "nobody"
+	}
+	for range 1 + k.IntN(2) {
+		err := k.got.Ledger.CloseIntent(k.got.ctx, tenant, i.ID)
+		wanted := k.ref.Ledger.CloseIntent(k.ref.ctx, tenant, i.ID)
+		k.last = fmt.Sprint("close: ", wanted)
+		if !errors.Is(err, wanted) {
+			k.got.Errorf("got the error %v, want %v", err, wanted)
+		}
+	}
+	k.drop(i)
+}
+
+// drop forgets the rows that are gone with their intent.
+func (k *walker) drop(i store.Intent) {
+	k.order = slices.DeleteFunc(k.order, func(id uuid.UUID) bool {
+		o := k.rows[id].ref
+		if o.Intent != i.ID {
+			return false
+		}
+		gone := k.ref.gone(o)
+		want(k.got, "whether the operation is gone", k.got.gone(o), gone)
+		if gone {
+			k.got.absent(o)
+			delete(k.rows, id)
+		} else {
+			k.compareRow(k.got.read(o), k.ref.read(o))
+		}
+		return gone
+	})
+}
