@@ -40,12 +40,21 @@ func (x *Executor) Brief(ctx context.Context) (string, error) {
 	for _, e := range entries {
 		b.add(ctx, x, e)
 	}
-	return b.text(), nil
+	text, shown := b.text()
+	for _, id := range shown {
+		x.told.set(id, struct{}{})
+	}
+	return text, nil
 }
 
 // brief collects the lines of a task's record.
 type brief struct {
-	done, open, refused []string
+	done, open, refused []briefLine
+}
+
+type briefLine struct {
+	operation uuid.UUID
+	text      string
 }
 
 func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
@@ -57,31 +66,33 @@ func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
 	if r.tool != nil {
 		name = r.tool.name
 	}
-	line := fmt.Sprintf("- %s (operation %s): %s", name, e.ID, strings.ReplaceAll(string(statusOf(e.Operation)), "_", " "))
+	line := briefLine{e.ID, fmt.Sprintf("- %s (operation %s): %s", name, e.ID, strings.ReplaceAll(string(statusOf(e.Operation)), "_", " "))}
 	if e.Resource != "" && r.tool != nil && x.authorize(ctx, r, e.ID.String(), "answer") == nil {
-		line += fmt.Sprintf(", %q", e.Resource)
+		line.text += fmt.Sprintf(", %q", e.Resource)
 	}
 	switch {
 	case e.State == store.Completed || e.State == store.Superseded:
-		x.told.set(e.ID, struct{}{})
 		b.done = append(b.done, line)
-	case e.State == store.Failed:
+	case e.State == store.Failed, e.State == store.Retryable && e.Told:
 		b.refused = append(b.refused, line)
 	default:
 		b.open = append(b.open, line)
 	}
 }
 
-func (b *brief) text() string {
+// text is the brief and what it shows: of what it leaves out nobody was told.
+func (b *brief) text() (string, []uuid.UUID) {
 	var out strings.Builder
-	section := func(title string, lines []string) {
+	var shown []uuid.UUID
+	section := func(title string, lines []briefLine) {
 		if len(lines) == 0 {
 			return
 		}
 		out.WriteString(title + "\n")
 		hidden := max(len(lines)-maxBrief, 0)
 		for _, line := range lines[hidden:] {
-			out.WriteString(line + "\n")
+			out.WriteString(line.text + "\n")
+			shown = append(shown, line.operation)
 		}
 		if hidden > 0 {
 			fmt.Fprintf(&out, "- and %d earlier ones\n", hidden)
@@ -90,5 +101,5 @@ func (b *brief) text() string {
 	section("Done already for this task; don't do these again:", b.done)
 	section("Not settled; don't call these again for the same purpose, also not in other words, and don't say that they were done or failed:", b.open)
 	section("Had no effect:", b.refused)
-	return out.String()
+	return out.String(), shown
 }
