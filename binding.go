@@ -283,8 +283,11 @@ func (b *binding) checkOverlap() error {
 	return nil
 }
 
-// bindResult finds the resource in the result.
+// bindResult finds the resource in the result, and its schema where its type has one.
 func (b *binding) bindResult(out reflect.Type) error {
+	if s, err := schema.OfResult(out); err == nil {
+		b.resultSchema = s.Accepted
+	}
 	if path := b.contract.Resource; path != "" {
 		if _, err := canonical.ParsePath(path); err != nil {
 			return fmt.Errorf("the path %q of Resource: %w", path, err)
@@ -298,9 +301,6 @@ func (b *binding) bindResult(out reflect.Type) error {
 			return found.String()
 		}
 		return nil
-	}
-	if s, err := schema.Of(out); err == nil {
-		b.resultSchema = s.Accepted
 	}
 	results, err := schema.Results(out)
 	if err != nil {

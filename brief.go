@@ -26,19 +26,25 @@ func (x *Executor) Brief(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("settle: brief: %w", err)
 	}
-	return x.briefOf(ctx, intent, func(done uuid.UUID) { x.told.set(done, struct{}{}) })
+	text, shown, err := x.briefOf(ctx, intent)
+	for _, id := range shown {
+		x.told.set(id, struct{}{})
+	}
+	return text, err
 }
 
-// briefOf is the brief of a task that has an intent. It tells of what is done.
-func (x *Executor) briefOf(ctx context.Context, intent store.Intent, tells func(done uuid.UUID)) (string, error) {
-	b := brief{tells: tells}
+// briefOf is the brief of a task that has an intent, and the operations that it
+// shows.
+func (x *Executor) briefOf(ctx context.Context, intent store.Intent) (string, []uuid.UUID, error) {
+	var b brief
 	for after := uuid.Nil; ; {
 		page, err := x.ledger.List(ctx, store.Filter{Tenant: intent.TenantName, Intent: intent.ID, After: after})
 		if err != nil {
-			return "", fmt.Errorf("settle: brief: %w", err)
+			return "", nil, fmt.Errorf("settle: brief: %w", err)
 		}
 		if len(page) == 0 {
-			return b.text(), nil
+			text, shown := b.text()
+			return text, shown, nil
 		}
 		for _, e := range page {
 			b.add(ctx, x, e)
@@ -49,8 +55,12 @@ func (x *Executor) briefOf(ctx context.Context, intent store.Intent, tells func(
 
 // brief collects the lines of a task's record.
 type brief struct {
-	tells               func(done uuid.UUID)
-	done, open, refused []string
+	done, open, refused []briefLine
+}
+
+type briefLine struct {
+	operation uuid.UUID
+	text      string
 }
 
 func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
@@ -62,31 +72,33 @@ func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
 	if r.tool != nil {
 		name = r.tool.name
 	}
-	line := fmt.Sprintf("- %s (operation %s): %s", name, e.ID, strings.ReplaceAll(string(statusOf(e.Operation)), "_", " "))
+	line := briefLine{e.ID, fmt.Sprintf("- %s (operation %s): %s", name, e.ID, strings.ReplaceAll(string(statusOf(e.Operation)), "_", " "))}
 	if e.Resource != "" && r.tool != nil && x.authorize(ctx, r, e.ID.String(), "answer") == nil {
-		line += fmt.Sprintf(", %q", e.Resource)
+		line.text += fmt.Sprintf(", %q", e.Resource)
 	}
 	switch {
 	case e.State == store.Completed || e.State == store.Superseded:
-		b.tells(e.ID)
 		b.done = append(b.done, line)
-	case e.State == store.Failed:
+	case e.State == store.Failed, e.State == store.Retryable && e.Told:
 		b.refused = append(b.refused, line)
 	default:
 		b.open = append(b.open, line)
 	}
 }
 
-func (b *brief) text() string {
+// text is the brief and what it shows: of what it leaves out nobody was told.
+func (b *brief) text() (string, []uuid.UUID) {
 	var out strings.Builder
-	section := func(title string, lines []string) {
+	var shown []uuid.UUID
+	section := func(title string, lines []briefLine) {
 		if len(lines) == 0 {
 			return
 		}
 		out.WriteString(title + "\n")
 		hidden := max(len(lines)-maxBrief, 0)
 		for _, line := range lines[hidden:] {
-			out.WriteString(line + "\n")
+			out.WriteString(line.text + "\n")
+			shown = append(shown, line.operation)
 		}
 		if hidden > 0 {
 			fmt.Fprintf(&out, "- and %d earlier ones\n", hidden)
@@ -95,5 +107,5 @@ func (b *brief) text() string {
 	section("Done already for this task; don't do these again:", b.done)
 	section("Not settled; don't call these again for the same purpose, also not in other words, and don't say that they were done or failed:", b.open)
 	section("Had no effect:", b.refused)
-	return out.String()
+	return out.String(), shown
 }

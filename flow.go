@@ -329,10 +329,12 @@ func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
 
 // await waits until an operation may have changed: for a running one in this
 // process until it ends, otherwise for a pause. It is false when the call's
-// context or its time for waiting is over.
+// context or its time for waiting is over, and for an operation that the call
+// runs in, which can't end before it (R28).
 func (f *flow) await(ctx context.Context, id uuid.UUID) bool {
 	left := time.Until(f.waitUntil)
-	if left <= 0 || ctx.Err() != nil {
+	stack, _ := ctx.Value(operationKey).(*operationStack)
+	if left <= 0 || ctx.Err() != nil || stack.holds(id) {
 		return false
 	}
 	f.pause = min(max(2*f.pause, 5*time.Millisecond), 250*time.Millisecond)

@@ -96,13 +96,18 @@ func (f *flow) again(err error) (Outcome, *store.Claim) {
 	return f.unavailable(err), nil
 }
 
-// conflict refuses: nothing is changed or executed, nothing of the former call
-// is shown (R17). It is journaled beside the operation.
+// conflict refuses: nothing is changed or executed, no former argument or result
+// is shown (R17), and to whom the answer isn't allowed nothing but the code (R46).
+// It is journaled beside the operation.
 func (f *flow) conflict(ctx context.Context, row store.Operation) Outcome {
 	out := f.bare(StatusConflict, "other_arguments")
 	out.Operation, out.state = row.ID.String(), row.State
-	out.Fields = differing(row.Fields, f.print.fields, f.tool.knows)
-	out.Related = []Related{f.x.relate(ctx, f.request, row)}
+	if f.x.authorize(ctx, f.request, out.Operation, "answer") != nil {
+		out.Reason = reasonDenied
+	} else {
+		out.Fields = differing(row.Fields, f.print.fields, f.tool.knows)
+		out.Related = []Related{{Operation: out.Operation, Tool: f.tool.name, State: row.State.String(), Resource: row.Resource}}
+	}
 	f.x.audit(ctx, store.Audit{Operation: row.ID, Kind: "conflict", Actor: "caller"})
 	return f.x.signals.counted(out)
 }

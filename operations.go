@@ -251,7 +251,8 @@ func (q *Queue) Brief(ctx context.Context, reference string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return q.x.briefOf(ctx, e.Of, func(uuid.UUID) {})
+	text, _, err := q.x.briefOf(ctx, e.Of)
+	return text, err
 }
 
 // find is the operation of a reference, whatever its tenant, if the operator

@@ -224,7 +224,8 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 	}
 	owner := uuid.New()
 	change := x.startChange(e.Operation, b, owner, uuid.Nil, "")
-	change.Actor = "worker"
+	// Nobody in this run is told of it: it holds as the run's that began it (R30).
+	change.Actor, change.Start.Run = "worker", e.Run
 	asked := time.Now()
 	row, err := x.apply(ctx, change)
 	var blocked *store.BlockedError

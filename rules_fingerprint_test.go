@@ -205,13 +205,13 @@ func TestR17AConflictChangesNothingAndShowsNothing(t *testing.T) {
 	g := onFile(t)
 	p := &pay{contract: keyedContract()}
 	x := g.executor(p.tool())
-	done := g.want(x, payCall("A-1", 4711), settle.StatusCompleted)
+	done := g.want(x, payCall("A-1", 471147114711), settle.StatusCompleted)
 	before, journal := g.row(done), g.kinds(g.row(done))
-	for _, out := range g.storm(32, func(i int) settle.Outcome { return g.do(g.ctx, x, payCall("A-1", 9000+i)) }) {
+	for _, out := range g.storm(32, func(i int) settle.Outcome { return g.do(g.ctx, x, payCall("A-1", 900090009000+i)) }) {
 		if out.Status != settle.StatusConflict || !slices.Equal(out.Fields, []string{"amount"}) || out.Operation != done.Operation || len(out.Result) > 0 {
 			t.Errorf("got %+v", out)
 		}
-		if text := out.ForModel(); strings.Contains(text, "4711") || strings.Contains(text, "9000") {
+		if text := out.ForModel(); strings.Contains(text, "47114711") || strings.Contains(text, "90009000") {
 			t.Errorf("the text shows arguments: %s", text)
 		}
 	}

@@ -53,6 +53,9 @@ func (f *flow) approvalExpired(ctx context.Context, row store.Operation) (Outcom
 // it says so, and what stands now, and writes nothing (R31).
 func (f *flow) overtaken(ctx context.Context, row store.Operation, newest *store.Entry) Outcome {
 	out := f.x.answer(ctx, f.request, row, StatusSuperseded)
+	if out.Reason == reasonDenied {
+		return out
+	}
 	out.Reason = reasonOvertaken
 	if newest.Of.ID == f.intent.ID {
 		out.Related = []Related{f.x.relate(ctx, f.request, newest.Operation)}

@@ -83,7 +83,7 @@ func TestS29NearIdenticalMessages(t *testing.T) {
 			equal(w, "the differing fields", len(out.Fields), 1)
 			equal(w, "the differing field", out.Fields[0], "body")
 			equal(w, "results shown", len(out.Result), 0)
-			w.says(out.ForModel(), "Not done", "body", "not sent", out.Operation)
+			w.says(out.ForModel(), "Not done", "different: body", "not sent", out.Operation)
 			w.hides(out.ForModel(), bodies...)
 			w.hides(out.ForModel(), "was carried out", "again")
 		}

@@ -423,6 +423,9 @@ func TestS67TheTimeoutIsLoweredWhileAnAttemptIsPending(t *testing.T) {
 
 		close(goOn)
 		w.want(received(w, done), settle.StatusCompleted)
+		if kinds := w.kinds(w.only("send_mail")); kinds[len(kinds)-1] != "late_success" {
+			w.Errorf("the old worker's own answer didn't settle it: %v", kinds)
+		}
 		w.wantReplay(p.call(receipt()), settle.StatusCompleted)
 		w.effects(w.mail.Server, 1)
 		equal(w, "requests", w.writes(w.mail.Server), 1)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/settle-go/settle/store"
 )
 
 // Code is the outcome's code in a text or a trace: the status.
@@ -31,7 +33,7 @@ func (o Outcome) ForModel() string {
 	}
 	b.WriteString("] ")
 	b.WriteString(o.sentence())
-	if len(o.Result) > 0 {
+	if len(o.Result) > 0 && o.Status == StatusCompleted {
 		b.WriteString("\nresult: ")
 		b.Write(o.Result)
 	}
@@ -73,7 +75,7 @@ func (o Outcome) sentence() string {
 	case StatusManual:
 		return fmt.Sprintf("It is not known whether %s happened, and a person is looking into it. Don't call it again for this purpose, also not in other words, and don't tell anybody that it was done or that it failed.", o.Tool)
 	case StatusSuperseded:
-		return fmt.Sprintf("Nothing was written: a newer %s on the same resource was made after this one, and that newer state stands.%s", o.Tool, o.repeatHint())
+		return o.superseded()
 	case StatusAbandoned:
 		return fmt.Sprintf("A person has closed this %s without learning whether it happened. It will not be executed again.", o.Tool)
 	case StatusExpired:
@@ -133,6 +135,15 @@ func (o Outcome) notCompleted() string {
 		text += fmt.Sprintf(" The answer was: %q.", o.Detail)
 	}
 	return text + o.related()
+}
+
+// superseded tells of a write that gave way, or that was made and then overtaken.
+func (o Outcome) superseded() string {
+	text := fmt.Sprintf("Nothing was written: a newer %s on the same resource was made after this one, and that newer state stands.", o.Tool)
+	if o.state == store.Completed {
+		text = fmt.Sprintf("%s was carried out before, and a newer one on the same resource after it: that newer state stands. Nothing was written for this call.", o.Tool)
+	}
+	return text + o.related() + o.repeatHint()
 }
 
 func (o Outcome) failed() string {

@@ -61,7 +61,7 @@ func (s *Schema) Field(name string) (Field, bool) {
 }
 
 // TypeError is one problem with a Go type or with a schema that was given as
-// JSON. [Of], [Parse] and [Results] join all of them.
+// JSON. [Of], [OfResult], [Parse] and [Results] join all of them.
 type TypeError struct {
 	// Type names the Go type, or says that it is a schema given as JSON.
 	Type string
@@ -82,14 +82,21 @@ func (e *TypeError) Error() string {
 // Of derives the schema of a tool's arguments from their Go type, a struct or a
 // pointer to one. The empty struct stands for no arguments. The error joins a
 // [*TypeError] for each problem.
-func Of(t reflect.Type) (*Schema, error) {
+func Of(t reflect.Type) (*Schema, error) { return of(t, onArguments) }
+
+// OfResult derives the schema of a tool's result from its Go type: as [Of], but
+// for the settle tags, which are those of a result. It is what a result that a
+// person gives has to fit (R40).
+func OfResult(t reflect.Type) (*Schema, error) { return of(t, onResult) }
+
+func of(t reflect.Type, at place) (*Schema, error) {
 	if t == nil {
 		return nil, &TypeError{Type: "nil", Reason: "no type; give the arguments as a struct, struct{} for none"}
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	b := &builder{root: t}
+	b := &builder{root: t, at: at}
 	n := b.arguments()
 	fields := b.fields(n)
 	if len(b.problems) > 0 {
@@ -112,6 +119,7 @@ func Of(t reflect.Type) (*Schema, error) {
 // builder derives a schema from a Go type and collects what is wrong with it.
 type builder struct {
 	root     reflect.Type
+	at       place
 	problems []error
 	// within are the named types on the way down: meeting one again is recursion.
 	within []reflect.Type
@@ -157,7 +165,7 @@ func (b *builder) fields(n *node) []Field {
 		f := Field{Name: p.name, Optional: p.optional || p.node.nullable}
 		if g, ok := byName[p.name]; ok {
 			f.Type = g.Type
-			f.Tags = b.tags(g.StructField, p.name, onArguments)
+			f.Tags = b.tags(g.StructField, p.name, b.at)
 		}
 		if f.Tags.Identity && f.Optional {
 			b.refuse(p.name, "an identity field is optional: a call without it would have no identity (R8); drop omitempty, omitzero or the pointer, or don't let it be identity")

@@ -27,7 +27,11 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 
 // ownChange is what [ownClaim] is for claims.
 func ownChange(c *store.Change) {
-	c.Body, c.Result = bytes.Clone(c.Body), bytes.Clone(c.Result)
+	c.Body, c.Result, c.Trace = bytes.Clone(c.Body), bytes.Clone(c.Result), bytes.Clone(c.Trace)
+	if c.Proposal != nil {
+		proposal := bytes.Clone(*c.Proposal)
+		c.Proposal = &proposal
+	}
 	c.Visibility = whole(c.Visibility)
 	if c.Start != nil {
 		start := *c.Start
@@ -56,7 +60,7 @@ func (w *write) apply(c *store.Change) (store.Operation, error) {
 	if err := w.journal(&event); err != nil {
 		return store.Operation{}, err
 	}
-	return next, w.fileCases(&row, &next, c.Incident)
+	return next, w.fileCases(&row, &next, c)
 }
 
 // latest is the row as it stands.

@@ -64,7 +64,7 @@ func (l *Ledger) recorded(ctx context.Context, claims []store.Claim) (answers []
 func ownClaim(c *store.Claim) {
 	o := &c.Operation
 	o.Fields, o.Arguments, o.Trace = bytes.Clone(o.Fields), bytes.Clone(o.Arguments), bytes.Clone(o.Trace)
-	o.Visibility, o.Escalate = whole(o.Visibility), whole(o.Escalate)
+	o.Visibility, o.Escalate, o.Retention = whole(o.Visibility), whole(o.Escalate), whole(o.Retention)
 }
 
 // whole rounds up to microseconds: of two durations the longer is the safer.
@@ -220,7 +220,7 @@ func (w *write) insert(claim *store.Claim) (answer store.Claimed, err error) {
 			return answer, err
 		}
 	}
-	if err := w.fileCases(&none, &row, ""); err != nil {
+	if err := w.fileCases(&none, &row, &store.Change{}); err != nil {
 		return answer, err
 	}
 	w.recent.keep(&row)

@@ -9,8 +9,8 @@ import (
 
 const (
 	insertTenant = `INSERT INTO settle_tenant (id, digest, name, key) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING`
-	insertIntent = `INSERT INTO settle_intent (id, digest, tenant, subject, task, goal, key, version, created_at)
-		SELECT ?, ?, id, ?, ?, ?, ?, ?, ? FROM settle_tenant WHERE digest = ?`
+	insertIntent = `INSERT INTO settle_intent (id, digest, principal, tenant, subject, task, goal, key, version, created_at)
+		SELECT ?, ?, ?, id, ?, ?, ?, ?, ?, ? FROM settle_tenant WHERE digest = ?`
 )
 
 // Intent implements [store.Ledger].
@@ -36,7 +36,7 @@ func (w *write) propose(p store.Intent) (store.Intent, error) {
 	if _, err := w.exec(insertTenant, p.Tenant[:], p.TenantDigest[:], p.TenantName, encode(&p.TenantKey)); err != nil {
 		return store.Intent{}, err
 	}
-	if _, err := w.exec(insertIntent, p.ID[:], p.Digest[:], p.Subject, p.Task, p.Goal,
+	if _, err := w.exec(insertIntent, p.ID[:], p.Digest[:], encode(&p.Principal), p.Subject, p.Task, p.Goal,
 		encode(&p.Key), int64(p.Version), w.now.UnixMicro(), p.TenantDigest[:]); err != nil {
 		return store.Intent{}, err
 	}

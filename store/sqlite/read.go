@@ -61,6 +61,9 @@ func filtered(f store.Filter) (where string, args []driver.Value) {
 	if f.Tool != "" {
 		and("o.tool = ?", f.Tool)
 	}
+	if !f.Node.IsZero() {
+		and("o.node = ? AND o.node IS NOT NULL", f.Node[:])
+	}
 	if len(f.States) > 0 {
 		var states []driver.Value
 		for _, s := range f.States {

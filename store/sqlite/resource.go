@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/settle-go/settle/store"
 )
@@ -13,7 +14,7 @@ const (
 	lastNumber = `SELECT max(resource_seq) FROM settle_operation WHERE resource_key = ? AND resource_key IS NOT NULL`
 	higher     = `SELECT 1 FROM settle_operation
 		WHERE resource_key = ? AND resource_key IS NOT NULL AND resource_seq > ? AND state <> 'failed' LIMIT 1`
-	lowerOpen = `WHERE o.resource_key = ? AND o.resource_key IS NOT NULL AND o.settled_at IS NULL AND o.resource_seq < ?
+	lowerOpen = `WHERE o.resource_key = ? AND o.resource_key IS NOT NULL AND (o.settled_at IS NULL OR o.doubts > 0) AND o.resource_seq < ?
 		ORDER BY o.resource_seq`
 	newestWrite = `WHERE o.resource_key = ? AND o.resource_key IS NOT NULL AND o.state <> 'failed'
 		ORDER BY o.resource_seq DESC LIMIT 1`
@@ -37,12 +38,14 @@ func (w *write) number(own *store.Operation) error {
 	return err
 }
 
-// lower lists the unsettled writes on the row's resource with lower numbers.
+// lower lists the writes on the row's resource with lower numbers that are
+// unsettled or can still take effect.
 func (v *view) lower(row *store.Operation) ([]store.Entry, error) {
 	if row.ResourceKey.IsZero() {
 		return nil, nil
 	}
-	return v.entries(context.Background(), lowerOpen, row.ResourceKey[:], row.ResourceSeq)
+	all, err := v.entries(context.Background(), lowerOpen, row.ResourceKey[:], row.ResourceSeq)
+	return slices.DeleteFunc(all, func(e store.Entry) bool { return e.State.Settled() && !e.Blocks() }), err
 }
 
 // newest is the write on the resource with the highest number that isn't failed.

@@ -66,6 +66,7 @@ var operationColumns = []column[store.Operation]{
 	{"result", func(o *store.Operation) any { return &o.Result }},
 	{"result_version", func(o *store.Operation) any { return &o.ResultVersion }},
 	{"flags", func(o *store.Operation) any { return &o.Flags }},
+	{"retention", func(o *store.Operation) any { return &o.Retention }},
 }
 
 var eventColumns = []column[store.Event]{
@@ -86,6 +87,7 @@ var eventColumns = []column[store.Event]{
 var intentColumns = []column[store.Intent]{
 	{"i.id", func(i *store.Intent) any { return &i.ID }},
 	{"i.digest", func(i *store.Intent) any { return &i.Digest }},
+	{"i.principal", func(i *store.Intent) any { return &i.Principal }},
 	{"i.subject", func(i *store.Intent) any { return &i.Subject }},
 	{"i.task", func(i *store.Intent) any { return &i.Task }},
 	{"i.goal", func(i *store.Intent) any { return &i.Goal }},

@@ -75,14 +75,6 @@ func erasure(s suite) {
 		open.Proposal = nil
 		w.wantCase(w.openCase(o).Case, open)
 	})
-	s.test("R52TheIntentsNamesOutliveErasure", func(w *world) {
-		i := w.intent()
-		o := w.standing(i, store.Completed)
-		w.erase(i)
-		e, err := w.Ledger.Get(w.ctx, i.TenantName, o.ID)
-		w.must(err, "Get")
-		w.wantIntent(e.Of, i) // they name the tombstones until the intent is closed
-	})
 	s.test("R51ErasedPayloadsAreNotPurgedAgain", func(w *world) {
 		i := w.intent()
 		w.standing(i, store.Completed)

@@ -12,22 +12,22 @@ import (
 	"github.com/settle-go/settle/store"
 )
 
-// people adds to a change what operators do. They take and propose where the
-// case stays open.
+// people adds to a change what operators do, and incidents. Cases are taken
+// where they stay open, and not in the change that opens one.
 func (k *walker) people(c *store.Change) {
-	if c.To == c.Of.State {
+	c.Resolve = k.chance(20)
+	switch {
+	case c.To != c.Of.State:
+	case c.To.Settled() && k.chance(30):
+		c.Incident, c.Resolve = "late_success", false
+	default:
 		if k.chance(20) {
 			c.Take = new(pick(k, []string{"ann", "bob", ""}))
 		}
 		if k.chance(20) {
 			c.Proposal = new([]byte(pick(k, []string{"fail", "happened", ""})))
 		}
-		if c.To.Settled() && k.chance(30) {
-			c.Incident = "late_success"
-			return
-		}
 	}
-	c.Resolve = k.chance(20)
 }
 
 // queue reads cases page by page.

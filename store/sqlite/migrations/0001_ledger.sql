@@ -20,6 +20,7 @@ CREATE TABLE settle_tenant (
 CREATE TABLE settle_intent (
     id         BLOB PRIMARY KEY NOT NULL,
     digest     BLOB NOT NULL UNIQUE,   -- SHA-256 over the tuple that names it (R7)
+    principal  BLOB,                   -- SHA-256 over tenant and subject (R52)
     tenant     BLOB NOT NULL REFERENCES settle_tenant (id),
     subject    TEXT NOT NULL,
     task       TEXT NOT NULL,
@@ -90,6 +91,7 @@ CREATE TABLE settle_operation (
     unique_digest   BLOB,
     resource_key    BLOB,
     resource_seq    INTEGER NOT NULL DEFAULT 0,
+    retention       INTEGER NOT NULL DEFAULT 0,
     CHECK (by_attribute = 0 OR resource_digest IS NOT NULL)   -- R34
 ) STRICT;
 
@@ -103,11 +105,13 @@ CREATE UNIQUE INDEX settle_operation_unique ON settle_operation (unique_digest)
 -- The writes on a resource and their numbers; the second holds those that are not settled (R31).
 CREATE UNIQUE INDEX settle_operation_write ON settle_operation (resource_key, resource_seq) WHERE resource_key IS NOT NULL;
 CREATE INDEX settle_operation_write_open ON settle_operation (resource_key, resource_seq)
-    WHERE resource_key IS NOT NULL AND settled_at IS NULL;
+    WHERE resource_key IS NOT NULL AND (settled_at IS NULL OR doubts > 0);
 -- What settles with attribute evidence settles alone (R34).
 CREATE UNIQUE INDEX settle_operation_by_attribute ON settle_operation (tool, resource_digest) WHERE by_attribute = 1;
 CREATE INDEX settle_operation_resource ON settle_operation (tool, resource_digest)
     WHERE resource_digest IS NOT NULL AND state = 'completed';
+-- The same side effect in other intents (R39).
+CREATE INDEX settle_operation_node ON settle_operation (node) WHERE node IS NOT NULL;
 CREATE INDEX settle_operation_parent ON settle_operation (parent, id) WHERE parent IS NOT NULL;
 -- The few that wait for evidence, a call or a person, out of the many that are done.
 CREATE INDEX settle_operation_waiting ON settle_operation (id) WHERE settled_at IS NULL AND lease_until IS NULL;
@@ -168,7 +172,15 @@ CREATE TABLE settle_case (
 ) STRICT;
 CREATE INDEX settle_case_operation ON settle_case (operation, opened_at);
 CREATE UNIQUE INDEX settle_case_open ON settle_case (operation) WHERE closed_at IS NULL AND incident = 0;
-CREATE INDEX settle_case_list ON settle_case (tenant, opened_at, id) WHERE closed_at IS NULL;
+-- What people without a tool's code need to know of it.
+CREATE TABLE settle_tool (
+    tool          TEXT PRIMARY KEY NOT NULL,
+    deciders      INTEGER NOT NULL,
+    guidance      TEXT,
+    result_schema BLOB
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX settle_case_list ON settle_case (opened_at, id) WHERE closed_at IS NULL;
 
 -- What changed nothing: refusals, conflicts, reveals (R57).
 CREATE TABLE settle_audit (
