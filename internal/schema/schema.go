@@ -82,14 +82,14 @@ func (e *TypeError) Error() string {
 // Of derives the schema of a tool's arguments from their Go type, a struct or a
 // pointer to one. The empty struct stands for no arguments. The error joins a
 // [*TypeError] for each problem.
-func Of(t reflect.Type) (*Schema, error) { return of(t, onArguments) }
+func Of(t reflect.Type) (*Schema, error) { return derive(t, onArguments) }
 
 // OfResult derives the schema of a tool's result from its Go type: as [Of], but
 // for the settle tags, which are those of a result. It is what a result that a
 // person gives has to fit (R40).
-func OfResult(t reflect.Type) (*Schema, error) { return of(t, onResult) }
+func OfResult(t reflect.Type) (*Schema, error) { return derive(t, onResult) }
 
-func of(t reflect.Type, at place) (*Schema, error) {
+func derive(t reflect.Type, at place) (*Schema, error) {
 	if t == nil {
 		return nil, &TypeError{Type: "nil", Reason: "no type; give the arguments as a struct, struct{} for none"}
 	}

@@ -21,7 +21,9 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM settle_operation k
 			WHERE k.parent = settle_operation.id AND k.parent IS NOT NULL AND k.settled_at IS NULL)
 		AND NOT EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = settle_operation.id AND c.closed_at IS NULL)`
-	ofPrincipal = `AND intent IN (SELECT id FROM settle_intent WHERE principal = ?)`
+	// A proposal holds the result that a person gave.
+	dropProposal = `UPDATE settle_case SET proposal = NULL WHERE operation = ? AND proposal IS NOT NULL`
+	ofPrincipal  = `AND intent IN (SELECT id FROM settle_intent WHERE principal = ?)`
 )
 
 // Purge implements [store.Ledger]. The page is found without the writer; each
@@ -62,22 +64,32 @@ func (w *write) purge(page []uuid.UUID, principal [32]byte) (removed int, err er
 		if err != nil {
 			return 0, err
 		}
-		removed += int(n)
+		if removed += int(n); n == 0 {
+			continue
+		}
+		if _, err := w.exec(dropProposal, id[:]); err != nil {
+			return 0, err
+		}
 	}
 	return removed, nil
 }
 
 const (
 	intentNamed = `SELECT i.closed_at FROM settle_intent i JOIN settle_tenant t ON t.id = i.tenant WHERE i.id = ? AND t.name = ?`
-	unsettled   = `SELECT 1 FROM settle_operation WHERE intent = ? AND settled_at IS NULL LIMIT 1`
+	unsettled   = `SELECT 1 FROM settle_operation o WHERE intent = ? AND (settled_at IS NULL
+		OR EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = o.id AND c.closed_at IS NULL)) LIMIT 1`
 	closeIntent = `UPDATE settle_intent SET closed_at = ?, subject = '', task = '', goal = '' WHERE id = ?`
-	// What Unique promises holds for ever: such a row becomes a tombstone (R14).
-	keepUnique = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
-		fingerprint = NULL, trace = NULL, call_id = NULL WHERE intent = ? AND unique_digest IS NOT NULL AND state <> 'failed'`
-	gone             = `(SELECT id FROM settle_operation WHERE intent = ? AND (unique_digest IS NULL OR state = 'failed'))`
+	// What has to stand in the way of others for ever becomes a tombstone: the one
+	// operation that Unique admits (R14), and the writes on a resource, without
+	// which an older one that they overtook would start again (R31).
+	stays        = `(state <> 'failed' AND (unique_digest IS NOT NULL OR resource_key IS NOT NULL))`
+	keepStanding = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
+		fingerprint = NULL, trace = NULL, call_id = NULL WHERE intent = ? AND ` + stays
+	dropProposals    = `UPDATE settle_case SET proposal = NULL WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?)`
+	gone             = `(SELECT id FROM settle_operation WHERE intent = ? AND NOT ` + stays + `)`
 	deleteCases      = `DELETE FROM settle_case WHERE operation IN ` + gone
 	deleteEvents     = `DELETE FROM settle_event WHERE operation IN ` + gone
-	deleteOperations = `DELETE FROM settle_operation WHERE intent = ? AND (unique_digest IS NULL OR state = 'failed')`
+	deleteOperations = `DELETE FROM settle_operation WHERE intent = ? AND NOT ` + stays
 )
 
 // CloseIntent implements [store.Ledger].
@@ -102,10 +114,10 @@ func (w *write) closeIntent(tenant string, intent uuid.UUID) error {
 		return cmp.Or[error](err, store.ErrUnsettled)
 	}
 	w.recent.clear()
-	if _, err := w.exec(keepUnique, int64(store.FlagPurged), intent[:]); err != nil {
+	if _, err := w.exec(keepStanding, int64(store.FlagPurged), intent[:]); err != nil {
 		return err
 	}
-	for _, sql := range []string{deleteCases, deleteEvents, deleteOperations} {
+	for _, sql := range []string{dropProposals, deleteCases, deleteEvents, deleteOperations} {
 		if _, err := w.exec(sql, intent[:]); err != nil {
 			return err
 		}

@@ -107,6 +107,8 @@ func (k *walker) remember(got, ref store.Operation) {
 
 // compareAll compares everything that was recorded.
 func (k *walker) compareAll() {
+	every := store.CaseFilter{Closed: true, Limit: 1000}
+	k.compareCases(k.got.allCases(every), k.ref.allCases(every))
 	for _, i := range k.intents {
 		got, ref := k.got.inIntent(i), k.ref.inIntent(i)
 		want(k.got, "operations of an intent", len(got), len(ref))
