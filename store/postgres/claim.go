@@ -130,7 +130,7 @@ func (w *wave) claimMany(ctx context.Context) error {
 		w.queueBind(&b)
 	}
 	won := map[uuid.UUID]time.Time{}
-	b.Queue(w.ledger.sql.claimMany, claimArrays(w.claims)...).Query(func(rows pgx.Rows) error {
+	b.Queue(w.ledger.sql.claimMany, claimArrays(distinct(w.claims))...).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{(*key)(&id), (*instant)(&at)}, func() error {
@@ -163,6 +163,19 @@ func (w *wave) claimMany(ctx context.Context) error {
 		return nil
 	}
 	return w.readSlots(ctx)
+}
+
+// distinct leaves out claims that are given again, which meet themselves.
+func distinct(claims []store.Claim) []store.Claim {
+	seen := make(map[uuid.UUID]bool, len(claims))
+	all := make([]store.Claim, 0, len(claims))
+	for _, c := range claims {
+		if !seen[c.Operation.ID] {
+			all = append(all, c)
+		}
+		seen[c.Operation.ID] = true
+	}
+	return all
 }
 
 // optional is for a row that may be absent.

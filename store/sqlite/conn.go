@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"time"
 
 	modernc "modernc.org/sqlite"
@@ -60,17 +57,6 @@ func connect(ctx context.Context, dsn string, wait time.Duration, pragmas ...str
 		}
 	}
 	return c, nil
-}
-
-// dsn is the URI of a database file with SQLite's own parameters.
-func dsn(path string, parameters url.Values) string {
-	slashed := filepath.ToSlash(path)
-	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // a drive letter
-	}
-	parameters.Set("_dqs", "0")
-	parameters.Set("_error_rc", "1")
-	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: parameters.Encode()}).String()
 }
 
 // close finalizes the statements first: SQLite keeps a connection open, with its

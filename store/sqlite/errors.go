@@ -18,7 +18,7 @@ var errGone = errors.New("the ledger's file was removed or replaced while it was
 // errNotWritable is what SQLITE_READONLY would say, told before the first write.
 var errNotWritable = errors.New(adviceReadOnly)
 
-const adviceReadOnly = "the ledger's file or its folder can't be written; give this user write permission on both, since SQLite keeps two files beside the first, or open it with ReadOnly"
+const adviceReadOnly = "the ledger's file or its folder can't be written; give this user write permission on both, since SQLite keeps two files beside the first"
 
 // errReadOnly says that the ledger was opened with [ReadOnly].
 var errReadOnly = errors.New("the ledger was opened with ReadOnly; open it without to write")

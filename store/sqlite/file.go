@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // file is the ledger's database file.
@@ -53,8 +52,8 @@ func inspect(path string) (absolute string, exists bool, err error) {
 // opened here: on Unix, closing it would drop the locks that another ledger of
 // this process may have on it. SQLite takes the mode from a file that it is
 // pointed to.
-func create(ctx context.Context, path string) (err error) {
-	pattern, err := os.CreateTemp(filepath.Dir(path), ".settle-*")
+func (l *Ledger) create(ctx context.Context) (err error) {
+	pattern, err := os.CreateTemp(filepath.Dir(l.file.path), ".settle-*")
 	if err != nil {
 		return fmt.Errorf("the ledger can't be created; its folder must exist, and this user must be allowed to write in it: %w", err)
 	}
@@ -62,11 +61,25 @@ func create(ctx context.Context, path string) (err error) {
 	if err := pattern.Close(); err != nil {
 		return err
 	}
-	c, err := connect(ctx, dsn(path, url.Values{"modeof": {pattern.Name()}}), time.Second)
+	c, err := connect(ctx, l.dsn(url.Values{"modeof": {pattern.Name()}}), l.busy)
 	if err != nil {
 		return err
 	}
 	return c.close()
+}
+
+// dsn is the URI of the file with SQLite's own parameters.
+func (l *Ledger) dsn(parameters url.Values) string {
+	path := filepath.ToSlash(l.file.path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive letter
+	}
+	parameters.Set("_dqs", "0")
+	parameters.Set("_error_rc", "1")
+	if l.vfs != "" {
+		parameters.Set("vfs", l.vfs)
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}).String()
 }
 
 // same makes sure that the path still leads to the file that is open.

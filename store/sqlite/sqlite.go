@@ -31,6 +31,7 @@ type settings struct {
 	busy     time.Duration
 	readOnly bool
 	pragmas  []string // of the writer, for tests
+	vfs      string   // SQLite's layer over the file system, for tests
 }
 
 // Option configures [Open].
@@ -80,7 +81,7 @@ func (l *Ledger) open(ctx context.Context, exists bool) (err error) {
 		if l.readOnly {
 			return errors.New("there is no ledger; open it once without ReadOnly to create it")
 		}
-		if err := create(ctx, l.file.path); err != nil {
+		if err := l.create(ctx); err != nil {
 			return err
 		}
 	}
@@ -110,7 +111,7 @@ func (l *Ledger) connectWriter(ctx context.Context) (*conn, error) {
 		"wal_autocheckpoint = 4096", // pages, 16 MiB
 		"busy_timeout = 0",          // from here on see patiently
 	}
-	return connect(ctx, dsn(l.file.path, url.Values{"mode": {"rw"}}), l.busy, append(pragmas, l.pragmas...)...)
+	return connect(ctx, l.dsn(url.Values{"mode": {"rw"}}), l.busy, append(pragmas, l.pragmas...)...)
 }
 
 func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {
@@ -118,7 +119,7 @@ func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {
 	if l.readOnly {
 		mode = "ro"
 	}
-	return connect(ctx, dsn(l.file.path, url.Values{"mode": {mode}}), l.busy, "query_only = ON")
+	return connect(ctx, l.dsn(url.Values{"mode": {mode}}), l.busy, "query_only = ON")
 }
 
 // prepare makes a ledger of the file.

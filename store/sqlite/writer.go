@@ -220,7 +220,9 @@ func (w *writer) take(n int) []*request {
 	w.mu.Lock()
 	n = min(n, len(w.queue))
 	taken := w.queue[:n:n]
-	w.queue = w.queue[n:]
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil // so that it doesn't keep what it held
+	}
 	w.mu.Unlock()
 
 	batch := taken[:0]

@@ -14,10 +14,10 @@ id = $1::uuid AND version = $2::int AND state = $3::text::settle.state AND tail 
 -- in doubt. Every other change is a move or a start.
 -- name: settle
 WITH moved AS (
-    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $5::text, tail = $6::bytea, tail_at = t.now,
-        settled_at = t.now, moment = t.now + $7::interval, lease_until = NULL, due_at = NULL, unknown_since = NULL,
+    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $5::text, tail = $6::bytea,
+        tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $7::interval,
+        lease_until = NULL, due_at = NULL, unknown_since = NULL,
         resource = $8::bytea, resource_digest = $9::uuid, result = $10::bytea, result_version = $11::int, flags = flags | $12::smallint
-    FROM {clock} t
     WHERE {seen}
     RETURNING id, {instants}
 ), journaled AS (

@@ -1,14 +1,22 @@
 -- Claims without a guard, hold, unique digest or resource: one statement, one
 -- commit. Who came too late gets no row and reads it with a later statement,
 -- since the snapshot of this one may be older than the winner's commit (R19).
+--
+-- statement_timestamp() is the clock as this statement found it: the statement
+-- travels alone, or at the head of its batch, and waits for no lock that it
+-- then gets. It saves the join with a reading of clock_timestamp(), some 5 % of
+-- a first execution.
 
 -- name: claimed
 INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
     parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
     lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt)
-SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
+
+-- name: claimed_values
+$1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
     $12::uuid, $13::uuid, $14::uuid, $15::uuid, $16::bigint, $17::bigint, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
-    t.now + $23::interval, t.now + $23::interval, t.now + $24::interval, t.now + $25::interval, t.now, t.now, t.now,
+    statement_timestamp() + $23::interval, statement_timestamp() + $23::interval, statement_timestamp() + $24::interval,
+    statement_timestamp() + $25::interval, statement_timestamp(), statement_timestamp(), statement_timestamp(),
     $26::bytea, $27::text, 'running', 1, 1
 
 -- name: first_event
@@ -19,9 +27,8 @@ RETURNING at
 -- name: claim
 WITH won AS (
     {claimed}
-    FROM {clock} t
-    WHERE NOT EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest <> $8::uuid)
-    ON CONFLICT DO NOTHING
+    VALUES ({claimed_values})
+    ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tail_at)
 {first_event}
 
@@ -34,10 +41,10 @@ WITH bound AS (
     ON CONFLICT DO NOTHING RETURNING digest
 ), won AS (
     {claimed}
-    FROM {clock} t
+    SELECT {claimed_values}
     WHERE EXISTS (SELECT FROM bound)
        OR EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest = $8::uuid)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tail_at)
 {first_event}
 
@@ -54,7 +61,7 @@ WITH won AS (
         k.parent, k.owner, k.run, k.batch, k.visibility, k.escalate, k.fingerprint, k.fields, k.arguments, k.call_id, k.trace,
         t.now + k.lease, t.now + k.lease, t.now + k.moment, t.now + k.key_window, t.now, t.now, t.now,
         k.hash, k.reason, 'running', 1, 1
-    FROM {clock} t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
+    FROM (SELECT clock_timestamp() AS now) t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
             $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
             $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
             $26::bytea[], $27::text[])
@@ -64,7 +71,7 @@ WITH won AS (
             hash, reason, n)
     WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
     ORDER BY k.intent, k.slot, k.number, k.n
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tail_at, tail, reason)
 INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)
 SELECT won.id, 1, 1, won.tail_at, '>running', 'claimed', k.actor, won.reason, won.tail

@@ -1,0 +1,562 @@
+package settle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
+)
+
+// What goes on without a caller, and what doesn't.
+
+// abandonedCall leaves an operation whose caller was told "in progress" and that
+// had no effect: what a worker may go on with.
+func (g *rig) abandonedCall(p *pay, end error) store.Operation {
+	g.Helper()
+	before := p.attempt
+	entered, release := make(chan struct{}), make(chan struct{})
+	p.attempt = func(_ context.Context, op settle.Op, _ payArgs, _ func() paid) (paid, error) {
+		_ = op.Key()
+		close(entered)
+		<-release
+		return paid{}, end
+	}
+	x := g.executor(p.tool())
+	ctx, cancel := context.WithCancel(g.ctx)
+	done := g.background(ctx, x, payCall("A-1", 5))
+	after(g, "the attempt", entered)
+	cancel()
+	g.wantStatus(after(g, "the caller", done), settle.StatusInProgress)
+	soon, stop := context.WithTimeout(g.ctx, time.Millisecond)
+	defer stop()
+	_ = x.Shutdown(soon) // no further attempts in this process
+	close(release)
+	g.eventually("the record", func() bool { return g.all()[0].State != store.Running })
+	p.attempt = before
+	return g.all()[0].Operation
+}
+
+func TestR37WhoGoesOnDependsOnWhatTheCallerWasTold(t *testing.T) {
+	reset, noRoute := errors.New("connection reset"), settle.NotSent(errors.New("no route"))
+	day := 24 * time.Hour
+	for name, tc := range map[string]struct {
+		contract settle.Contract
+		end      error
+		// effects are those after recovery.
+		effects int64
+		state   store.State
+	}{
+		"keyed, unknown":       {settle.Contract{Class: settle.Keyed, KeyWindow: day, NoLookup: true}, reset, 1, store.Completed},
+		"keyed, not sent":      {settle.Contract{Class: settle.Keyed, KeyWindow: day, NoLookup: true}, noRoute, 1, store.Completed},
+		"idempotent, unknown":  {settle.Contract{Class: settle.Idempotent}, reset, 1, store.Completed},
+		"idempotent, not sent": {settle.Contract{Class: settle.Idempotent}, noRoute, 1, store.Completed},
+		"unsafe, unknown":      {settle.Contract{NoLookup: true}, reset, 0, store.Manual},
+		"unsafe, not sent":     {settle.Contract{NoLookup: true}, noRoute, 0, store.Retryable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			p := &pay{contract: tc.contract}
+			row := g.abandonedCall(p, tc.end)
+			if row.Told {
+				t.Error("the ledger thinks that the caller was told")
+			}
+			x := g.executor(p.tool())
+			for range 3 {
+				g.forward(time.Minute)
+				g.recover(x)
+			}
+			g.did(p, tc.effects)
+			if row := g.all()[0]; row.State != tc.state {
+				t.Errorf("it is %s (%s), want %s", row.State, row.Reason, tc.state)
+			}
+		})
+	}
+}
+
+func TestR37WhatWasToldNotDoneIsTheCallers(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	fails := true
+	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
+		if fails {
+			return paid{}, settle.NotSent(errors.New("429"), settle.RetryAfter(time.Hour))
+		}
+		return act(), nil
+	}
+	x := g.executor(p.tool())
+	g.want(x, payCall("A-1", 5), settle.StatusNotDone)
+	fails = false
+	for range 3 {
+		g.forward(3 * time.Hour)
+		g.recover(x)
+	}
+	g.did(p, 0)
+	g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+	g.did(p, 1)
+}
+
+func TestR37AWorkerActsAsTheStoredPrincipalWithTheStoredArguments(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	asked := 0
+	p.contract.Authorize = func(_ context.Context, a settle.Authorization) error {
+		if a.Operation != "" && a.Purpose == "attempt" {
+			asked++
+		}
+		return nil
+	}
+	var saw []string
+	p.attempt = func(ctx context.Context, op settle.Op, in payArgs, act func() paid) (paid, error) {
+		who, _ := settle.PrincipalFrom(ctx)
+		saw = append(saw, fmt.Sprint(who, op.Principal(), op.Task(), in))
+		return act(), nil
+	}
+	g.abandonedCall(p, settle.NotSent(errors.New("no route")))
+	g.forward(time.Minute)
+	g.recover(g.executor(p.tool()))
+	want := []string{"{acme bot} {acme bot} {case-1 rules} {A-1 5 }"}
+	if !slices.Equal(saw, want) || asked != 1 {
+		t.Errorf("the worker's attempt saw %v, authorised %d times", saw, asked)
+	}
+}
+
+func TestR37AWorkerWithoutPermissionSendsNothing(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	g.abandonedCall(p, settle.NotSent(errors.New("no route")))
+	p.contract.Authorize = func(context.Context, settle.Authorization) error { return errors.New("no") }
+	g.forward(time.Minute)
+	g.recover(g.executor(p.tool()))
+	g.did(p, 0)
+	if row := g.all()[0]; row.State != store.Failed || row.Reason != "denied" {
+		t.Errorf("it is %s (%s)", row.State, row.Reason)
+	}
+}
+
+func TestR37WithoutItsSecretsOnlyTheCallerGoesOn(t *testing.T) {
+	type args struct {
+		Order string `json:"order" settle:"identity"`
+		Card  string `json:"card" settle:"secret"`
+	}
+	g := onFile(t)
+	var cards []string
+	fails := true
+	tool := settle.Tool[args, paid]{Name: "pay", Contract: keyedContract(), Do: func(_ context.Context, op settle.Op, in args) (paid, error) {
+		_ = op.Key()
+		if cards = append(cards, in.Card); fails {
+			return paid{}, errors.New("connection reset")
+		}
+		return paid{"p-1"}, nil
+	}}
+	tool.Contract.Attempts = 2
+	tool.Contract.Timeout = time.Second
+	g.crashed(tool, rawCall("pay", `{"order":"A-1","card":"4111"}`))
+	cards, fails = nil, false
+	x := g.executor(tool)
+	for range 2 {
+		g.forward(time.Minute)
+		g.recover(x)
+	}
+	if len(cards) != 0 {
+		t.Errorf("a worker sent %q", cards)
+	}
+	g.want(x, rawCall("pay", `{"order":"A-1","card":"4111"}`), settle.StatusCompleted)
+	if !slices.Equal(cards, []string{"4111"}) {
+		t.Errorf("the caller's attempt sent %q", cards)
+	}
+}
+
+func TestR37StaleOperationsAreGivenUp(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: unsafeContract()}
+	fails := true
+	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
+		if fails {
+			return paid{}, settle.NotSent(errors.New("no route"))
+		}
+		return act(), nil
+	}
+	x := g.executor(p.tool())
+	for _, recovered := range []bool{true, false} {
+		order := fmt.Sprint("A-", recovered)
+		out := g.want(x, payCall(order, 5), settle.StatusNotDone)
+		g.forward(25 * time.Hour)
+		if recovered {
+			g.recover(x)
+			if row := g.row(out); row.State != store.Failed || row.Reason != "stale" {
+				t.Errorf("after StaleAfter it is %s (%s)", row.State, row.Reason)
+			}
+		}
+		fails = false
+		again := g.want(x, payCall(order, 5), settle.StatusCompleted)
+		if row := g.row(again); row.Number != 2 {
+			t.Errorf("the call after it is number %d", row.Number)
+		}
+		fails = true
+	}
+	g.did(p, 2)
+}
+
+func TestR38NothingStaysRunningUnderADeadOwner(t *testing.T) {
+	day := 24 * time.Hour
+	for name, contract := range map[string]settle.Contract{
+		"unsafe": {NoLookup: true}, "keyed": {Class: settle.Keyed, KeyWindow: day, NoLookup: true}, "idempotent": {Class: settle.Idempotent},
+	} {
+		for who, knows := range map[string]bool{"its tool": true, "no tool": false} {
+			t.Run(name+", a worker that knows "+who, func(t *testing.T) {
+				g := onFile(t)
+				p := &pay{contract: contract}
+				g.crashed(p.tool(), payCall("A-1", 5))
+				x := g.executor()
+				if knows {
+					x = g.executor(p.tool())
+				}
+				g.recover(x)
+				if row := g.all()[0]; row.State != store.Running {
+					t.Errorf("inside its lease it became %s", row.State)
+				}
+				g.forward(time.Minute)
+				report := g.recover(x)
+				if row := g.all()[0]; row.State == store.Running || report.Taken != 1 || report.Failed != 0 {
+					t.Errorf("after one scan it is %s; the report is %+v", row.State, report)
+				}
+				g.forward(48 * time.Hour)
+				g.recover(x)
+				g.forward(time.Minute)
+				g.recover(x)
+				want := store.Manual
+				if knows && contract.Class != settle.Unsafe {
+					want = store.Completed
+				}
+				if row := g.all()[0]; row.State != want {
+					t.Errorf("in the end it is %s (%s), want %s", row.State, row.Reason, want)
+				}
+			})
+		}
+	}
+}
+
+type newArgs struct {
+	Order  string   `json:"order" settle:"identity"`
+	Amount []string `json:"amount"`
+}
+
+func TestR38ArgumentsThatNoLongerDecodeAreACaseAndNoLoop(t *testing.T) {
+	for name, lookup := range map[string]bool{"resumed": false, "looked for": true} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			p := &pay{contract: keyedContract()}
+			g.abandonedCall(p, settle.NotSent(errors.New("no route")))
+			tool := settle.Tool[newArgs, paid]{Name: "pay", Contract: keyedContract(), Do: does[newArgs, paid]()}
+			if lookup {
+				tool.Contract.NoLookup = false
+				tool.Lookup = func(_ context.Context, q settle.Query[paid], _ newArgs) (settle.Evidence, error) {
+					return q.NotHappened(), nil
+				}
+			}
+			x := g.executor(tool)
+			for range 3 {
+				g.forward(time.Minute)
+				g.recover(x)
+			}
+			if row := g.all()[0]; row.State != store.Manual || row.Reason != "arguments_undecodable" {
+				t.Errorf("it is %s (%s)", row.State, row.Reason)
+			}
+		})
+	}
+}
+
+func TestR36RecoveryIsFairAndBounded(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true, Timeout: time.Second}}
+	p.attempt = func(context.Context, settle.Op, payArgs, func() paid) (paid, error) {
+		return paid{}, errors.New("connection reset")
+	}
+	x := g.executorWith(settle.WithTools(p.tool("a"), p.tool("b")), settle.WithConcurrency(2))
+	for _, tenant := range []string{"acme", "other"} {
+		ctx := settle.WithPrincipal(g.ctx, settle.Principal{Tenant: tenant, Subject: "bot"})
+		for _, tool := range []string{"a", "b"} {
+			for i := range 5 {
+				call := payCall(fmt.Sprint("A-", i), 5)
+				call.Tool = tool
+				g.wantStatus(g.do(ctx, x, call), settle.StatusUnknown)
+			}
+		}
+	}
+	g.forward(time.Minute)
+	for pass, want := range []int{8, 8, 4, 0} {
+		if report := g.recover(x); report.Taken != want || report.States["manual"] != want {
+			t.Errorf("pass %d took %+v, want %d: two of each tool and tenant", pass, report, want)
+		}
+	}
+}
+
+func TestR36OneRecovererPerOperation(t *testing.T) {
+	g := onFile(t)
+	var looking, most, looked atomic.Int64
+	p := doubtful(nil)
+	p.contract.Timeout = time.Second
+	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		n := looking.Add(1)
+		defer looking.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		looked.Add(1)
+		pause(20 * time.Millisecond)
+		return q.StillRunning(), nil
+	}
+	x := g.executorWith(settle.WithTools(p.tool()), settle.WithConcurrency(3))
+	for i := range 9 {
+		g.want(x, payCall(fmt.Sprint("A-", i), 5), settle.StatusUnknown)
+	}
+	looked.Store(0)
+	most.Store(0)
+	g.forward(time.Minute)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 3 {
+				if _, err := x.Recover(g.ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if looked.Load() != 9 {
+		t.Errorf("%d lookups of 9 operations", looked.Load())
+	}
+	for _, e := range g.all() {
+		if e.Checks != 2 || e.Verdict != "still_running" || !e.DueAt.After(e.Read) {
+			t.Errorf("the row shows %d checks, %q, due %v", e.Checks, e.Verdict, e.DueAt)
+		}
+	}
+}
+
+func TestR36ChecksAreSpacedOut(t *testing.T) {
+	g := onFile(t)
+	p := doubtful(func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.StillRunning(), nil
+	})
+	p.contract.EscalateAfter = 100 * time.Hour
+	p.contract.Retention = 2000 * time.Hour
+	x := g.executor(p.tool())
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	for check := 1; check < 12; check++ {
+		row := g.row(out)
+		pause := row.DueAt.Sub(row.Read)
+		longest := min(2*time.Second<<(check-1), 5*time.Minute)
+		if pause > longest || pause < longest/2-time.Second {
+			t.Errorf("after check %d the next is %v away, want %v to %v", check, pause, longest/2, longest)
+		}
+		g.forward(pause + time.Second)
+		g.recover(x)
+		if got := g.row(out).Checks; got != check+1 {
+			t.Fatalf("%d checks, want %d", got, check+1)
+		}
+	}
+}
+
+func TestR36ABadRowStopsNothingElse(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	p.contract.Timeout = time.Second
+	for i := range 3 {
+		g.crashed(p.tool(), payCall(fmt.Sprint("A-", i), 5))
+	}
+	g.forward(time.Minute)
+	effects := p.effects.Load()
+	x := g.executor(p.tool())
+	g.ledger.next("apply", down)
+	report := g.recover(x)
+	if report.Failed != 1 || report.Taken != 3 || report.States["completed"] != 2 {
+		t.Errorf("the report is %+v", report)
+	}
+	g.forward(2 * time.Minute)
+	if report := g.recover(x); report.States["completed"] != 1 {
+		t.Errorf("the next report is %+v", report)
+	}
+	g.did(p, effects+3)
+}
+
+func TestR36TakenByAPassThatDiesItIsDueAgain(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true, Timeout: time.Second}}
+	g.crashed(p.tool(), payCall("A-1", 5))
+	g.forward(time.Minute)
+	if entries, err := g.ledger.Take(g.ctx, store.Take{Lease: time.Minute, Limit: 10}); err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	x := g.executor()
+	if report := g.recover(x); report.Taken != 0 {
+		t.Error("two passes have one operation")
+	}
+	g.forward(61 * time.Second)
+	if report := g.recover(x); report.Taken != 1 {
+		t.Error("what a dead pass had taken isn't due again")
+	}
+}
+
+func TestRunRecoversUntilTheContextEnds(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	g.abandonedCall(p, settle.NotSent(errors.New("no route")))
+	g.forward(time.Minute)
+	x := g.executor(p.tool())
+	g.ledger.next("take", down) // is logged and asked again
+	ctx, cancel := context.WithCancel(g.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	g.eventually("recovery", func() bool { return p.effects.Load() == 1 })
+	cancel()
+	if err := after(g, "the end of Run", ended); err != nil {
+		t.Error(err)
+	}
+	if err := x.Shutdown(g.ctx); err != nil {
+		t.Error(err)
+	}
+	if err := x.Run(g.ctx); err != nil {
+		t.Errorf("Run after Shutdown: %v", err)
+	}
+}
+
+func TestRecoverReportsAnUnavailableLedger(t *testing.T) {
+	g := onFile(t)
+	x := g.executor()
+	g.ledger.next("take", down)
+	if report, err := x.Recover(g.ctx); err == nil || report.Taken != 0 {
+		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+// Caller and worker at the same time: one of them.
+func TestR37ACallerAndWorkersResumeOnce(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
+		pause(20 * time.Millisecond)
+		return act(), nil
+	}
+	g.abandonedCall(p, settle.NotSent(errors.New("no route")))
+	g.forward(time.Minute)
+	executors := []*settle.Executor{g.executor(p.tool()), g.executor(p.tool()), g.executor(p.tool())}
+	outs := g.storm(18, func(i int) settle.Outcome {
+		if i%3 == 0 {
+			g.recover(executors[i/3%3])
+			return settle.Outcome{Status: settle.StatusCompleted}
+		}
+		return g.do(g.ctx, executors[i%3], payCall("A-1", 5))
+	})
+	for _, out := range outs {
+		g.wantStatus(out, settle.StatusCompleted)
+	}
+	g.did(p, 1)
+}
+
+func TestR28AttemptsAreBoundedOverCallersAndWorkers(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	p.contract.Attempts = 4
+	p.contract.EscalateAfter = time.Hour
+	p.attempt = func(context.Context, settle.Op, payArgs, func() paid) (paid, error) {
+		if p.entered.Load() == 2 {
+			return paid{}, settle.NotSent(errors.New("busy"), settle.RetryAfter(time.Hour))
+		}
+		return paid{}, errors.New("connection reset")
+	}
+	p.keys = map[string]bool{}
+	tool := p.tool()
+	do := tool.Do
+	tool.Do = func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
+		_ = op.Key()
+		return do(ctx, op, in)
+	}
+	x := g.executor(tool)
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	for range 5 {
+		g.forward(10 * time.Minute)
+		g.recover(x)
+		g.do(g.ctx, x, payCall("A-1", 5))
+	}
+	if n := p.entered.Load(); n != 4 {
+		t.Errorf("%d attempts, want 4", n)
+	}
+	g.forward(2 * time.Hour)
+	g.recover(x)
+	if row := g.row(out); row.State != store.Manual || row.Attempt != 4 {
+		t.Errorf("it is %s after %d attempts", row.State, row.Attempt)
+	}
+}
+
+func TestR23AnOperationIsTheJoinOfItsAttempts(t *testing.T) {
+	reset, noRoute, refused := errors.New("connection reset"), settle.NotSent(errors.New("no route")), settle.Rejected(errors.New("sold out"))
+	for name, tc := range map[string]struct {
+		ends []error
+		want store.State
+	}{
+		"happened":                {[]error{nil}, store.Completed},
+		"not sent, happened":      {[]error{noRoute, nil}, store.Completed},
+		"unknown, happened":       {[]error{reset, nil}, store.Completed},
+		"unknown, not sent":       {[]error{reset, noRoute, noRoute}, store.Unknown},
+		"unknown, rejected":       {[]error{reset, refused}, store.Unknown},
+		"not sent, rejected":      {[]error{noRoute, refused}, store.Failed},
+		"not sent, unknown":       {[]error{noRoute, reset, noRoute}, store.Unknown},
+		"not sent until the end":  {[]error{noRoute, noRoute, noRoute}, store.Failed},
+		"rejected":                {[]error{refused}, store.Failed},
+		"unknown until the end":   {[]error{reset, reset, reset}, store.Unknown},
+		"unknown twice, happened": {[]error{reset, reset, nil}, store.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			p := &pay{contract: keyedContract()}
+			p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
+				_ = op.Key()
+				if err := tc.ends[op.Attempt()-1]; err != nil {
+					return paid{}, err
+				}
+				return act(), nil
+			}
+			out := g.do(g.ctx, g.executor(p.tool()), payCall("A-1", 5))
+			if row := g.row(out); row.State != tc.want || row.Attempt != len(tc.ends) {
+				t.Errorf("it is %s (%s) after %d attempts, want %s after %d", row.State, row.Reason, row.Attempt, tc.want, len(tc.ends))
+			}
+		})
+	}
+}
+
+func TestR20EveryMoveIsInTheTable(t *testing.T) {
+	g := onFile(t)
+	s := newStuck(settle.Contract{VisibilityDelay: settle.Immediately})
+	_, out := runTwice(g, s)
+	s.release <- func(act func() paid) (paid, error) { return act(), nil }
+	g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(out)), "late_success") })
+	events, err := g.ledger.Events(g.ctx, g.row(out).ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		var body map[string]json.RawMessage
+		if !e.Move.Allowed() || e.Seq != i+1 || e.Actor == "" || e.Kind == "" {
+			t.Errorf("event %d is %+v", i, e)
+		}
+		if len(e.Body) > 0 {
+			if err := json.Unmarshal(e.Body, &body); err != nil {
+				t.Errorf("event %d has the body %s", i, e.Body)
+			}
+			for name := range maps.Keys(body) {
+				if !slices.Contains([]string{"attempt", "effect", "at_work", "wait_ms", "verdict", "by_attribute", "resource", "reason"}, name) {
+					t.Errorf("event %d has %q in its body", i, name)
+				}
+			}
+		}
+	}
+}

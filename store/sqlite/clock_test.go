@@ -1,0 +1,109 @@
+package sqlite_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/sqlite"
+	"github.com/settle-go/settle/store/storetest"
+)
+
+// hand is a host's clock that a test sets.
+type hand struct{ at atomic.Int64 }
+
+func handAt(t time.Time) *hand {
+	h := &hand{}
+	h.set(t)
+	return h
+}
+
+func (h *hand) set(t time.Time)       { h.at.Store(t.UnixNano()) }
+func (h *hand) Now() time.Time        { return time.Unix(0, h.at.Load()) }
+func (h *hand) option() sqlite.Option { return sqlite.WithClock(h.Now) }
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestTheClockOfTheLedgerNeverRunsBackwards(t *testing.T) {
+	t.Parallel()
+	clock := handAt(noon.Add(1234567 * time.Nanosecond))
+	w := newWorld(t, clock.option())
+	i := w.intent()
+	first := w.won(i)
+	if want := noon.Add(1234 * time.Microsecond); !first.CreatedAt.Equal(want) {
+		t.Errorf("claimed at %v, want %v", first.CreatedAt, want)
+	}
+	clock.set(noon.Add(-time.Hour))
+	second := w.won(i)
+	settled := w.apply(storetest.Completion(first, "r-1"))
+	if second.CreatedAt.Before(first.CreatedAt) || settled.SettledAt.Before(first.CreatedAt) {
+		t.Errorf("claimed at %v, then at %v, and settled at %v", first.CreatedAt, second.CreatedAt, settled.SettledAt)
+	}
+	e, err := w.Get(w.ctx, "acme", first.ID)
+	w.must(err)
+	if e.Read.Before(settled.SettledAt) {
+		t.Errorf("a row of %v was read at %v", settled.SettledAt, e.Read)
+	}
+	clock.set(noon.Add(time.Hour))
+	if third := w.won(i); !third.CreatedAt.Equal(noon.Add(time.Hour)) {
+		t.Errorf("claimed at %v though the clock showed %v", third.CreatedAt, noon.Add(time.Hour))
+	}
+}
+
+func TestTheLastStoredInstantHoldsForOtherProcessesAndRestarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, handAt(noon).option())
+	i := w.intent()
+	first := w.won(i)
+	before := noon.Add(-24 * time.Hour)
+	other := open(t, w.path, handAt(before).option())
+	e, err := other.Get(w.ctx, "acme", first.ID)
+	w.must(err)
+	if e.Read.Before(first.CreatedAt) {
+		t.Errorf("a row of %v was read at %v", first.CreatedAt, e.Read)
+	}
+	w.must(w.Close())
+	w.must(other.Close())
+
+	w.Ledger = open(t, w.path, handAt(before).option())
+	second := w.won(i)
+	if second.CreatedAt.Before(first.CreatedAt) {
+		t.Errorf("claimed at %v, and after a restart at %v", first.CreatedAt, second.CreatedAt)
+	}
+}
+
+// The instant is that of the statement, not that of the transaction's or the
+// call's beginning: a lease has its full length after a wait for the lock.
+func TestR22ALeaseBeginsWhenItIsWritten(t *testing.T) {
+	t.Parallel()
+	clock := handAt(noon)
+	w := newWorld(t, clock.option())
+	o := storetest.Operation(w.intent())
+	unlock := w.locked()
+	answer := make(chan store.Operation, 1)
+	go func() {
+		answers, err := w.Claim(w.ctx, storetest.Claim(o))
+		if err == nil {
+			answer <- answers[0].Operation
+		}
+		close(answer)
+	}()
+	w.queued(1)
+	clock.set(noon.Add(time.Minute))
+	unlock()
+	if got := <-answer; !got.LeaseUntil.Equal(noon.Add(time.Minute + storetest.Lease)) {
+		t.Errorf("the lease ends at %v, want %v", got.LeaseUntil, noon.Add(time.Minute+storetest.Lease))
+	}
+}
+
+func TestR21DurationsAreRoundedToTheSaferSide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.won(w.intent(), func(o *store.Operation) { o.Visibility, o.Escalate = time.Second+1, time.Minute+1 })
+	e, err := w.Get(w.ctx, "acme", o.ID)
+	w.must(err)
+	if o.Visibility != time.Second+time.Microsecond || e.Visibility != o.Visibility || e.Escalate != o.Escalate {
+		t.Errorf("a delay of 1 s and 1 ns was answered as %v and stored as %v", o.Visibility, e.Visibility)
+	}
+}
