@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/settle-go/settle"
+)
+
+// operator is the person who works here, as the administrator's environment
+// names them (R41).
+func (a *app) operator() (settle.Operator, error) {
+	o := settle.Operator{Name: a.env("SETTLE_OPERATOR")}
+	if o.Name == "" {
+		return o, usage("nobody is named as the operator: the administrator of this host sets SETTLE_OPERATOR, to one name for each person (R41)")
+	}
+	if list := a.env("SETTLE_OPERATOR_TENANTS"); list != "" {
+		o.Tenants = []string{}
+		for tenant := range strings.SplitSeq(list, ",") {
+			if tenant = strings.TrimSpace(tenant); tenant != "" {
+				o.Tenants = append(o.Tenants, tenant)
+			}
+		}
+	}
+	return o, nil
+}
+
+// readKeys reads SETTLE_KEYS; nil where it isn't set. Its errors hold no keys.
+func readKeys(text string) (settle.Codec, error) {
+	if text == "" {
+		return nil, nil
+	}
+	keys := map[string][]byte{}
+	current := ""
+	for pair := range strings.SplitSeq(text, ",") {
+		id, encoded, ok := strings.Cut(strings.TrimSpace(pair), ":")
+		key, err := base64.StdEncoding.DecodeString(encoded)
+		if !ok || err != nil || id == "" {
+			return nil, usage("SETTLE_KEYS isn't ID:BASE64,ID:BASE64…: each key is 32 bytes in base64, under the id that its values were sealed with")
+		}
+		if current == "" {
+			current = id
+		}
+		keys[id] = key
+	}
+	codec, err := settle.NewAESCodec(current, keys)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return codec, nil
+}

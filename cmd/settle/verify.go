@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/settle-go/settle"
+)
+
+// unseen is what a verifier has to say for itself (R57).
+const unseen = "What can't be seen without an anchor outside the ledger: the end of a journal that was cut off together with the row's memory of it, and an operation that was removed as a whole."
+
+func (a *app) verify() *cobra.Command {
+	return &cobra.Command{Use: "verify", Short: "Verify the ledger: its settings, and the journals of all operations",
+		Long: "Verify the ledger: settings that break what settle promises, and the hash chains\nof all journals (R57). It exits with 1 where it finds something. Contracts are\nverified by the programs that have them (Executor.Verify).",
+		Args: arguments(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.onLedger(c.Context(), reads, func(d *desk) error {
+				found, err := d.Verify(c.Context())
+				if err != nil {
+					return err
+				}
+				report, err := a.walk(c.Context(), d, "")
+				if err != nil {
+					return err
+				}
+				return a.showVerified(found, report)
+			})
+		}}
+}
+
+func (a *app) auditCommands() *cobra.Command {
+	return a.group("audit", "Audit journals", a.auditChain())
+}
+
+func (a *app) auditChain() *cobra.Command {
+	var after string
+	c := &cobra.Command{Use: "chain [OPERATION]", Short: "Verify the hash chains of all journals, or of one",
+		Long: "Verify the hash chains of all journals, or of one (R57). It exits with 1 where\none doesn't fit. " + unseen,
+		Args: arguments(0, "OPERATION"), ValidArgsFunction: a.completeUnsettled}
+	c.Flags().StringVar(&after, "after", "", "go on behind this operation, as an interrupted walk has said")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && after != "" {
+			return usage("give an operation, or --after, but not both")
+		}
+		return a.onLedger(c.Context(), reads, func(d *desk) error {
+			if len(args) == 0 {
+				report, err := a.walk(c.Context(), d, after)
+				if err != nil {
+					return err
+				}
+				return a.showVerified(nil, report)
+			}
+			report, err := d.VerifyChain(c.Context(), args[0])
+			if err != nil {
+				return a.noOperation(err)
+			}
+			return a.showVerified(nil, report)
+		})
+	}
+	return c
+}
+
+// walk verifies all journals and says where it was interrupted.
+func (a *app) walk(ctx context.Context, d *desk, after string) (settle.ChainReport, error) {
+	meter := a.meter()
+	report, err := d.VerifyChains(ctx, after, func(r settle.ChainReport) { meter.show(walked(r)) })
+	meter.clear()
+	if err != nil && report.After != "" {
+		for _, p := range report.Problems {
+			fmt.Fprintln(a.err, said(p.Err))
+		}
+		err = next(fmt.Errorf("%s before it ended: %w", walked(report), err), a.command("audit", "chain", "--after", report.After))
+	}
+	return report, err
+}
+
+func walked(r settle.ChainReport) string {
+	return fmt.Sprintf("%s verified, with %s", countOf(r.Operations, "journal"), countOf(r.Events, "event"))
+}
+
+type findingView struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	Problem string `json:"problem"`
+	Advice  string `json:"advice"`
+}
+
+type problemView struct {
+	Operation string `json:"operation"`
+	Problem   string `json:"problem"`
+}
+
+func newFindings(found []settle.Finding) []findingView {
+	views := []findingView{}
+	for _, f := range found {
+		views = append(views, findingView{f.Setting, f.Value, f.Problem, f.Advice})
+	}
+	return views
+}
+
+// showVerified reports, and ends with an error where something was found.
+func (a *app) showVerified(found []settle.Finding, r settle.ChainReport) error {
+	problems := []problemView{}
+	for _, p := range r.Problems {
+		problems = append(problems, problemView{p.Operation, said(p.Err)})
+	}
+	if a.json {
+		a.encode(a.out, map[string]any{"findings": newFindings(found), "operations": r.Operations, "events": r.Events, "problems": problems, "unseen": unseen})
+	} else {
+		p := a.page()
+		for _, f := range newFindings(found) {
+			a.showFinding(p, f)
+		}
+		for _, problem := range problems {
+			p.text(0, "BROKEN "+problem.Problem)
+		}
+		p.line("%s, %s.", walked(r), ifElse(len(problems) == 0, "all whole", countOf(len(problems), "problem")))
+		p.text(0, unseen)
+	}
+	if len(found)+len(problems) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func (a *app) showFinding(p page, f findingView) {
+	p.text(0, "FOUND "+shown(f.Setting)+" = "+shown(f.Value)+": "+shown(f.Problem))
+	p.text(2, "do: "+shown(f.Advice))
+}
