@@ -71,13 +71,18 @@ type Ledger interface {
 	// Purge looks at one page of operations in the order of their ids and takes
 	// the payload from those that are settled longer than their Retention and
 	// hang on nothing open: no unsettled parent, child or compensation, no open
-	// incident (R51). What stays is a tombstone: FlagPurged, without arguments,
+	// incident (R51). It deletes the tombstones of intents that are closed for
+	// longer than [ClosedGrace]; those count as removed too. What stays is a tombstone: FlagPurged, without arguments,
 	// result, fingerprint, field digests, call id and trace.
 	Purge(ctx context.Context, p Purge) (Purged, error)
 
 	// CloseIntent closes an intent for good: its names go, its digest stays, its
-	// operations are deleted with their journals (R52). [ErrUnsettled] where one
-	// of them is unsettled; closing again is no change.
+	// operations become tombstones (R52). [ErrUnsettled] where one of them is
+	// unsettled or has an open incident; closing again is no change. Once
+	// [ClosedGrace] is over, Purge deletes the tombstones with their journals,
+	// but for what has to stand in the way of others for ever: what Unique
+	// admitted (R14), and writes on a resource that aren't failed, without which
+	// an older one that they overtook would start again (R31).
 	CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error
 
 	// Declare keeps what people need to know of tools, the latest word on each;
@@ -264,6 +269,8 @@ type Change struct {
 	ResultVersion int
 	// Flags are added to the row's, whatever the move.
 	Flags uint8
+
+	// Of what follows, Take, Proposal, Resolve and Incident don't go with Start.
 
 	// Trace is the span of the attempt that ended; it is kept for the links of
 	// replays.

@@ -98,10 +98,13 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	if c.Trace != nil {
 		o.Trace = c.Trace
 	}
-	if c.Take != nil {
+	if c.Take != nil && c.Start == nil {
 		o.Taken = *c.Take
 	} else if from.NeedsCase() && o.State != from {
 		o.Taken = ""
+	}
+	if o.Flags&FlagPurged != 0 {
+		o.Entomb()
 	}
 	return o, e
 }
@@ -156,6 +159,14 @@ func (o *Operation) setInstants(from State, now time.Time) {
 	} else if !o.State.Settled() {
 		o.SettledAt = time.Time{}
 	}
+}
+
+// Entomb leaves of a row what has to be known for ever (R51). What comes in later
+// for such a row isn't kept either.
+func (o *Operation) Entomb() {
+	o.Flags |= FlagPurged
+	o.Arguments, o.Result, o.Fields, o.Trace, o.CallID = nil, nil, nil, nil, ""
+	o.Fingerprint = [32]byte{}
 }
 
 // Holds says whether o keeps the claim waiting under R30. Both are of one tool

@@ -151,6 +151,11 @@ type Operation struct {
 	ResourceSeq int64
 }
 
+// ClosedGrace is how long a closed intent keeps its tombstones. A process that
+// knew the intent from before may claim in it until it reads it again, and has
+// to meet them: executors read an intent again well within this time (R52).
+const ClosedGrace = 24 * time.Hour
+
 // Flags of a result (R47).
 const (
 	// FlagOversize: the result was larger than the limit; the reference is kept instead.
@@ -160,7 +165,8 @@ const (
 	// FlagAttached: an attempt's success came in while a person had the case; it
 	// lies with the events, and "did not happen" is refused (R25, R40).
 	FlagAttached
-	// FlagPurged: arguments, result and names are gone; the row is a tombstone (R51).
+	// FlagPurged: arguments, result, fingerprint and correlation are gone; the row
+	// is a tombstone (R51). The names of its intent go when that is closed (R52).
 	FlagPurged
 )
 

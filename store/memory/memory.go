@@ -192,9 +192,21 @@ func (l *Ledger) uniqueTaken(row *store.Operation) bool {
 func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now time.Time) {
 	list := l.cases[after.ID]
 	moved := before.State != after.State
+	if c.Start != nil {
+		c.Take, c.Proposal, c.Resolve, c.Incident = nil, nil, false, ""
+	}
 	for i := range list {
+		if !list[i].ClosedAt.IsZero() {
+			continue
+		}
+		if c.Take != nil {
+			list[i].Holder, list[i].HeldAt = *c.Take, now
+		}
+		if c.Proposal != nil {
+			list[i].Proposal = bytes.Clone(*c.Proposal)
+		}
 		left := before.State.NeedsCase() && moved && !list[i].Incident
-		if list[i].ClosedAt.IsZero() && (left || c.Resolve && list[i].Incident) {
+		if left || c.Resolve && list[i].Incident {
 			list[i].ClosedAt = now
 		}
 	}
@@ -207,17 +219,6 @@ func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now ti
 	}
 	if c.Incident != "" {
 		open(c.Incident, true)
-	}
-	for i := range list {
-		if !list[i].ClosedAt.IsZero() {
-			continue
-		}
-		if c.Take != nil {
-			list[i].Holder, list[i].HeldAt = *c.Take, now
-		}
-		if c.Proposal != nil {
-			list[i].Proposal = bytes.Clone(*c.Proposal)
-		}
 	}
 	l.cases[after.ID] = list
 }

@@ -87,7 +87,11 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	page := ids[:min(limit, len(ids))]
 	done := store.Purged{Seen: len(page)}
 	for _, id := range page {
-		if row := l.rows[id]; l.purgeable(row, p, now) {
+		switch row := l.rows[id]; {
+		case p.Principal == [32]byte{} && l.departs(row, now):
+			l.forget(row)
+			done.Removed++
+		case l.purgeable(row, p, now):
 			l.entomb(row)
 			done.Removed++
 		}
@@ -126,9 +130,7 @@ func (l *Ledger) entomb(row *store.Operation) {
 	for n := range l.cases[row.ID] {
 		l.cases[row.ID][n].Proposal = nil
 	}
-	row.Flags |= store.FlagPurged
-	row.Arguments, row.Result, row.Fields, row.Trace, row.CallID = nil, nil, nil, nil, ""
-	row.Fingerprint = [32]byte{}
+	row.Entomb()
 }
 
 // CloseIntent implements [store.Ledger].
@@ -156,22 +158,25 @@ func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUI
 		own = append(own, row)
 	}
 	for _, row := range own {
-		l.forget(row)
+		l.entomb(row)
 	}
 	of.Subject, of.Task, of.Goal, of.ClosedAt = "", "", "", now
 	l.intent[intent] = of
 	return nil
 }
 
-// forget removes a row with its journal. What has to stand in the way of others
-// for ever stays as a tombstone: the one operation that Unique admits (R14), and
-// the writes on a resource, without which an older one that they overtook would
-// start again and undo them (R31).
+// departs says whether a tombstone goes: its intent is closed for long enough,
+// and it doesn't stand in the way of others for ever. That do the one operation
+// that Unique admits (R14), and the writes on a resource, without which an older
+// one that they overtook would start again and undo them (R31).
+func (l *Ledger) departs(row *store.Operation, now time.Time) bool {
+	closed := l.intent[row.Intent].ClosedAt
+	stands := row.State != store.Failed && (!row.Unique.IsZero() || !row.ResourceKey.IsZero())
+	return row.State.Settled() && !stands && !closed.IsZero() && !closed.Add(store.ClosedGrace).After(now) && !l.hasOpenCase(row)
+}
+
+// forget removes a row with its journal.
 func (l *Ledger) forget(row *store.Operation) {
-	if row.State != store.Failed && (!row.Unique.IsZero() || !row.ResourceKey.IsZero()) {
-		l.entomb(row)
-		return
-	}
 	delete(l.rows, row.ID)
 	delete(l.events, row.ID)
 	delete(l.cases, row.ID)

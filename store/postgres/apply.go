@@ -60,6 +60,10 @@ func after(c store.Change, moved store.Operation) store.Operation {
 	row, _ := store.Next(c.Of, c, moved.TailAt)
 	row.CreatedAt, row.FirstSent, row.UnknownSince, row.SettledAt = moved.CreatedAt, moved.FirstSent, moved.UnknownSince, moved.SettledAt
 	row.LeaseUntil, row.DueAt, row.Moment, row.KeyUntil = moved.LeaseUntil, moved.DueAt, moved.Moment, moved.KeyUntil
+	// A purge comes in between without a new version.
+	if row.Flags = moved.Flags; row.Flags&store.FlagPurged != 0 {
+		row.Entomb()
+	}
 	return row
 }
 
@@ -84,7 +88,8 @@ func takes(index string) bool {
 func settles(c store.Change) bool {
 	return c.Of.State == store.Running && c.To == store.Completed && c.Returned && c.Start == nil &&
 		c.Of.Doubts == 0 && c.Doubts == 0 && c.Told == c.Of.Told && c.Granted == c.Of.Granted &&
-		c.Visibility <= c.Of.Visibility && !c.Checked && !c.ByAttribute && c.Incident == "" && c.Decision == uuid.Nil
+		c.Visibility <= c.Of.Visibility && !c.Checked && !c.ByAttribute && c.Incident == "" && c.Decision == uuid.Nil &&
+		c.Take == nil && c.Proposal == nil && !c.Resolve
 }
 
 func settleArgs(c store.Change, e store.Event) []any {
@@ -92,7 +97,7 @@ func settleArgs(c store.Change, e store.Event) []any {
 		some(c.Of.ID), c.Of.Version, c.Of.State.String(), c.Of.Tail[:],
 		c.Reason, e.Hash[:], span(c.Of.Visibility),
 		[]byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
-		e.Attempt, c.Kind, c.Actor, c.Body,
+		e.Attempt, c.Kind, c.Actor, c.Body, c.Trace,
 	}
 }
 
@@ -105,7 +110,7 @@ func changeArgs(c store.Change, e store.Event, visibility time.Duration) []any {
 	if c.Returned {
 		ended = span(longer)
 	}
-	return append(make([]any, 0, 31),
+	return append(make([]any, 0, 36),
 		some(c.Of.ID), c.Of.Version, c.Of.State.String(), c.Of.Tail[:],
 		c.To.String(), c.Reason, e.Hash[:], maybe(c.Decision), e.Attempt,
 		c.Doubts, c.Told && c.Start == nil, c.Granted && c.Start == nil, c.Checked, c.Verdict, c.Actor,
@@ -122,7 +127,14 @@ func moveArgs(c store.Change, e store.Event) []any {
 	return append(changeArgs(c, e, max(c.Of.Visibility, c.Visibility)),
 		due, due.Valid && c.Due.AtMoment,
 		outcome, outcome && c.ByAttribute, []byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
-		c.Incident)
+		c.Incident, c.Trace, c.Take, c.Proposal != nil, proposal(c), c.Resolve)
+}
+
+func proposal(c store.Change) []byte {
+	if c.Proposal == nil {
+		return nil
+	}
+	return *c.Proposal
 }
 
 // start begins an attempt, under the lock of its resource (R31).
@@ -130,9 +142,13 @@ func (l *Ledger) start(ctx context.Context, c store.Change, e store.Event, moved
 	s := c.Start
 	before := max(c.Of.Visibility, c.Visibility)
 	longer := max(before, s.Visibility)
+	trace := s.Trace
+	if c.Trace != nil {
+		trace = c.Trace
+	}
 	args := append(changeArgs(c, e, longer),
 		span(longer-before), span(s.Lease), span(s.Lease+longer),
-		maybe(s.Owner), maybe(s.Run), maybe(s.Batch), []byte(s.CallID), s.Trace)
+		maybe(s.Owner), maybe(s.Run), maybe(s.Batch), []byte(s.CallID), trace, int16(c.Flags))
 
 	var b pgx.Batch
 	if l.limits {
@@ -188,7 +204,7 @@ func blocked(row store.Operation, rivals []store.Entry) error {
 		switch {
 		case e.ResourceSeq > row.ResourceSeq && e.State != store.Failed:
 			return &store.BlockedError{Overtaken: true}
-		case e.ResourceSeq < row.ResourceSeq && !e.State.Settled() && e.Blocks():
+		case e.ResourceSeq < row.ResourceSeq && e.Blocks():
 			waits = append(waits, e)
 		}
 	}

@@ -94,7 +94,7 @@ func (w *wave) claimOne(ctx context.Context) error {
 	}
 	var at time.Time
 	if !c.Likely {
-		err := w.conn.QueryRow(ctx, text, claimArgs(c)...).Scan((*instant)(&at))
+		err := w.conn.QueryRow(ctx, text, plainArgs(c)...).Scan((*instant)(&at))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return w.readSlots(ctx)
 		}
@@ -104,7 +104,7 @@ func (w *wave) claimOne(ctx context.Context) error {
 		return err
 	}
 	var b pgx.Batch
-	b.Queue(text, claimArgs(c)...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
+	b.Queue(text, plainArgs(c)...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
 	slots := w.queueSlots(&b)
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 func claimArgs(c store.Claim) []any {
 	o := c.Operation
 	tail := store.FirstEvent(c).Hash
-	args := make([]any, 0, 37)
+	args := make([]any, 0, 38)
 	return append(args,
 		some(o.ID), some(o.Intent), some(o.Tenant), some(o.Slot), o.Number, o.Tool, o.Class.String(), some(o.Contract),
 		string(o.Source), some(o.Node), o.Occurrence,
@@ -23,13 +23,16 @@ func claimArgs(c store.Claim) []any {
 		tail[:], o.Reason, c.Actor)
 }
 
+// plainArgs are those of the statements claim and claim_first.
+func plainArgs(c store.Claim) []any { return append(claimArgs(c), int64(c.Operation.Retention)) }
+
 // claimArrays are the same parameters for several claims, by column.
 func claimArrays(claims []store.Claim) []any {
 	n := len(claims)
 	id, intent, tenant, slot := uuids(n), uuids(n), uuids(n), uuids(n)
 	contract, node, parent, owner, run, batch := uuids(n), uuids(n), uuids(n), uuids(n), uuids(n), uuids(n)
 	number, occurrence := make([]int32, n), make([]int32, n)
-	visibility, escalate := make([]int64, n), make([]int64, n)
+	visibility, escalate, retention := make([]int64, n), make([]int64, n), make([]int64, n)
 	tool, class, source, reason, actor := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	fingerprint, fields, arguments, callID, trace, hash := blobs(n), blobs(n), blobs(n), blobs(n), blobs(n), blobs(n)
 	lease, moment, keyWindow := spans(n), spans(n), spans(n)
@@ -40,7 +43,7 @@ func claimArrays(claims []store.Claim) []any {
 		contract[i], node[i], parent[i] = some(o.Contract), some(o.Node), maybe(o.Parent)
 		owner[i], run[i], batch[i] = maybe(o.Owner), maybe(o.Run), maybe(o.Batch)
 		number[i], occurrence[i] = int32(o.Number), int32(o.Occurrence)
-		visibility[i], escalate[i] = int64(o.Visibility), int64(o.Escalate)
+		visibility[i], escalate[i], retention[i] = int64(o.Visibility), int64(o.Escalate), int64(o.Retention)
 		tool[i], class[i], source[i], reason[i], actor[i] = o.Tool, o.Class.String(), string(o.Source), o.Reason, c.Actor
 		fingerprint[i], fields[i], arguments[i] = slices.Clone(o.Fingerprint[:]), o.Fields, o.Arguments
 		callID[i], trace[i], hash[i] = []byte(o.CallID), o.Trace, slices.Clone(tail[:])
@@ -48,7 +51,7 @@ func claimArrays(claims []store.Claim) []any {
 	}
 	return []any{id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
 		parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, callID, trace,
-		lease, moment, keyWindow, hash, reason, actor}
+		lease, moment, keyWindow, hash, reason, actor, retention}
 }
 
 func uuids(n int) []pgtype.UUID     { return make([]pgtype.UUID, n) }

@@ -172,7 +172,8 @@ func guardedArgs(c store.Claim, told []pgtype.UUID) []any {
 		guards, versions = append(guards, some(g.ID)), append(versions, int32(g.Version))
 	}
 	return append(claimArgs(c),
-		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, tail[:])
+		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, tail[:],
+		int64(o.Retention))
 }
 
 // finding is what came back for one claim.
@@ -253,11 +254,12 @@ func (f *finding) refusal(why store.Refusal, others []store.Entry) store.Claimed
 	return answer
 }
 
-// lower lists the unsettled writes on the row's resource with lower numbers.
+// lower lists the writes on the row's resource with lower numbers that are
+// unsettled or can still take effect.
 func (f *finding) lower(row store.Operation) []store.Entry {
 	var lower []store.Entry
 	for _, e := range f.rivals {
-		if e.ResourceKey == row.ResourceKey && e.ResourceSeq < row.ResourceSeq && !e.State.Settled() {
+		if e.ResourceKey == row.ResourceKey && e.ResourceSeq < row.ResourceSeq && (!e.State.Settled() || e.Blocks()) {
 			lower = append(lower, e)
 		}
 	}

@@ -14,7 +14,7 @@ func (l *Ledger) Intent(ctx context.Context, p store.Intent) (store.Intent, erro
 	var found store.Intent
 	var b pgx.Batch
 	b.Queue(l.sql.proposeTenant, some(p.Tenant), p.TenantDigest[:], p.TenantName, p.TenantKey)
-	b.Queue(l.sql.proposeIntent, some(p.ID), p.Digest[:], p.TenantDigest[:], p.Subject, p.Task, p.Goal, p.Key, p.Version)
+	b.Queue(l.sql.proposeIntent, some(p.ID), p.Digest[:], p.TenantDigest[:], p.Subject, p.Task, p.Goal, p.Key, p.Version, p.Principal[:])
 	b.Queue(l.sql.findIntent, p.Digest[:]).QueryRow(func(row pgx.Row) error { return row.Scan(intentFields(&found)...) })
 	if err := l.send(ctx, &b); err != nil {
 		return store.Intent{}, asWrite(err)

@@ -66,6 +66,9 @@ func (l *Ledger) list(f store.Filter) (string, []any) {
 	if f.Tool != "" {
 		sql += " AND o.tool = " + given(f.Tool) + "::text"
 	}
+	if !f.Node.IsZero() {
+		sql += " AND o.node = " + given(some(f.Node)) + "::uuid"
+	}
 	limit := f.Limit
 	if limit <= 0 {
 		limit = defaultListLimit

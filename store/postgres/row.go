@@ -83,7 +83,7 @@ func operationFields(o *store.Operation) []any {
 		(*instant)(&o.Read),
 		(*sum)(&o.Fingerprint), &o.Fields, &o.Arguments, (*raw)(&o.CallID), &o.Trace, (*raw)(&o.Resource),
 		(*key)(&o.ResourceDigest), &o.ByAttribute, &o.Result, &o.ResultVersion, &o.Flags,
-		(*key)(&o.Unique), (*key)(&o.ResourceKey), &o.ResourceSeq,
+		(*key)(&o.Unique), (*key)(&o.ResourceKey), &o.ResourceSeq, (*int64)(&o.Retention),
 	}
 }
 
@@ -91,7 +91,7 @@ func operationFields(o *store.Operation) []any {
 func intentFields(i *store.Intent) []any {
 	return []any{
 		(*key)(&i.ID), (*sum)(&i.Digest), (*key)(&i.Tenant), (*sum)(&i.TenantDigest), &i.TenantName,
-		&i.Subject, &i.Task, &i.Goal, &i.Key, &i.TenantKey, &i.Version, (*instant)(&i.CreatedAt), (*instant)(&i.ClosedAt),
+		(*sum)(&i.Principal), &i.Subject, &i.Task, &i.Goal, &i.Key, &i.TenantKey, &i.Version, (*instant)(&i.CreatedAt), (*instant)(&i.ClosedAt),
 	}
 }
 
@@ -110,7 +110,7 @@ func scanEvent(row pgx.CollectableRow) (e store.Event, err error) {
 func instantFields(o *store.Operation) []any {
 	return []any{
 		(*instant)(&o.TailAt), (*instant)(&o.CreatedAt), (*instant)(&o.LeaseUntil), (*instant)(&o.DueAt), (*instant)(&o.Moment),
-		(*instant)(&o.KeyUntil), (*instant)(&o.FirstSent), (*instant)(&o.UnknownSince), (*instant)(&o.SettledAt),
+		(*instant)(&o.KeyUntil), (*instant)(&o.FirstSent), (*instant)(&o.UnknownSince), (*instant)(&o.SettledAt), &o.Flags,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/settle-go/settle/store"
 )
 
 // DefaultSchema is the PostgreSQL schema that the ledger lives in where
@@ -29,6 +31,9 @@ type statements struct {
 	renew, take, takeOne                                           string
 	get, list, listIntent, listParent, ofTenant, events, audit     string
 	settings, tables, standbys                                     string
+	cases, audits, declare, declared                               string
+	purgePage, purge, erase, intentNamed, unsettled                string
+	depart, entombAll, dropProposals, closeIntent                  string
 }
 
 func newStatements(schema string, limit lockLimit) (statements, error) {
@@ -38,6 +43,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 	}
 	t.parts["limit_ms"] = limit.literal()
 	t.parts["clock"] = limit.clock()
+	t.parts["purged"] = fmt.Sprintf("%d::smallint", store.FlagPurged)
 	s := statements{
 		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
 		lockLimit: t.of("lock_limit"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
@@ -49,6 +55,10 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		proposeTenant: t.of("propose_tenant"), proposeIntent: t.of("propose_intent"), findIntent: t.of("find_intent"),
 		renew: t.of("renew"), take: t.of("take"), takeOne: t.of("take_one"),
 		get: t.of("get"), list: t.of("list"), listIntent: t.of("list_intent"), listParent: t.of("list_parent"), ofTenant: t.of("of_tenant"), events: t.of("events"), audit: t.of("audit"),
+		cases: t.of("cases"), audits: t.of("audits"), declare: t.of("declare"), declared: t.of("declared"),
+		purgePage: t.of("purge_page"), purge: t.of("purge"), erase: t.of("erase"),
+		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), depart: t.of("depart"),
+		entombAll: t.of("entomb_all"), dropProposals: t.of("drop_proposals"), closeIntent: t.of("close_intent"),
 		settings: t.of("settings"), tables: t.of("tables"), standbys: t.of("standbys"),
 	}
 	return s, t.err

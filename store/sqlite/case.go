@@ -22,15 +22,8 @@ const (
 // needs, opens and closes incidents, and notes who has taken what (R39, R41).
 func (w *write) fileCases(before, after *store.Operation, c *store.Change) error {
 	moved := before.State != after.State
-	if moved && before.State.NeedsCase() {
-		if _, err := w.exec(closeCase, w.now.UnixMicro(), after.ID[:], int64(0)); err != nil {
-			return err
-		}
-	}
-	if c.Resolve {
-		if _, err := w.exec(closeCase, w.now.UnixMicro(), after.ID[:], int64(1)); err != nil {
-			return err
-		}
+	if c.Start != nil {
+		c = &store.Change{} // an attempt begins, and nothing of a person's goes with it
 	}
 	if c.Take != nil {
 		if _, err := w.exec(takeCase, text(*c.Take), w.now.UnixMicro(), after.ID[:]); err != nil {
@@ -39,6 +32,16 @@ func (w *write) fileCases(before, after *store.Operation, c *store.Change) error
 	}
 	if c.Proposal != nil {
 		if _, err := w.exec(proposeOnCase, encode(c.Proposal), after.ID[:]); err != nil {
+			return err
+		}
+	}
+	if moved && before.State.NeedsCase() {
+		if _, err := w.exec(closeCase, w.now.UnixMicro(), after.ID[:], int64(0)); err != nil {
+			return err
+		}
+	}
+	if c.Resolve {
+		if _, err := w.exec(closeCase, w.now.UnixMicro(), after.ID[:], int64(1)); err != nil {
 			return err
 		}
 	}

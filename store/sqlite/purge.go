@@ -53,6 +53,14 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 func (w *write) purge(page []uuid.UUID, principal [32]byte) (removed int, err error) {
 	for _, id := range page {
 		w.recent.forget(id)
+		if principal == [32]byte{} {
+			if gone, err := w.remove(id); err != nil {
+				return 0, err
+			} else if gone {
+				removed++
+				continue
+			}
+		}
 		args := []driver.Value{int64(store.FlagPurged), id[:], int64(store.FlagPurged)}
 		sql := entomb + retired
 		if principal != [32]byte{} {
@@ -74,22 +82,42 @@ func (w *write) purge(page []uuid.UUID, principal [32]byte) (removed int, err er
 	return removed, nil
 }
 
+// departed are the rows of the page that go: tombstones of intents that are
+// closed for long enough, but for what has to stand in the way of others for
+// ever (R14, R31).
+const departed = `id = ? AND settled_at IS NOT NULL AND NOT (state <> 'failed' AND (unique_digest IS NOT NULL OR resource_key IS NOT NULL))
+	AND EXISTS (SELECT 1 FROM settle_intent i WHERE i.id = intent AND i.closed_at IS NOT NULL AND i.closed_at <= ?)
+	AND NOT EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = settle_operation.id AND c.closed_at IS NULL)`
+
+const (
+	leaves       = `SELECT 1 FROM settle_operation WHERE ` + departed
+	deleteCases  = `DELETE FROM settle_case WHERE operation = ?`
+	deleteEvents = `DELETE FROM settle_event WHERE operation = ?`
+	deleteRow    = `DELETE FROM settle_operation WHERE id = ?`
+)
+
+// remove deletes a row that goes, with its journal and its cases.
+func (w *write) remove(id uuid.UUID) (gone bool, err error) {
+	before := w.now.Add(-store.ClosedGrace).UnixMicro()
+	if gone, err = w.has(leaves, id[:], before); err != nil || !gone {
+		return false, err
+	}
+	for _, sql := range []string{deleteCases, deleteEvents, deleteRow} {
+		if _, err := w.exec(sql, id[:]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 const (
 	intentNamed = `SELECT i.closed_at FROM settle_intent i JOIN settle_tenant t ON t.id = i.tenant WHERE i.id = ? AND t.name = ?`
 	unsettled   = `SELECT 1 FROM settle_operation o WHERE intent = ? AND (settled_at IS NULL
 		OR EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = o.id AND c.closed_at IS NULL)) LIMIT 1`
 	closeIntent = `UPDATE settle_intent SET closed_at = ?, subject = '', task = '', goal = '' WHERE id = ?`
-	// What has to stand in the way of others for ever becomes a tombstone: the one
-	// operation that Unique admits (R14), and the writes on a resource, without
-	// which an older one that they overtook would start again (R31).
-	stays        = `(state <> 'failed' AND (unique_digest IS NOT NULL OR resource_key IS NOT NULL))`
-	keepStanding = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
-		fingerprint = NULL, trace = NULL, call_id = NULL WHERE intent = ? AND ` + stays
-	dropProposals    = `UPDATE settle_case SET proposal = NULL WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?)`
-	gone             = `(SELECT id FROM settle_operation WHERE intent = ? AND NOT ` + stays + `)`
-	deleteCases      = `DELETE FROM settle_case WHERE operation IN ` + gone
-	deleteEvents     = `DELETE FROM settle_event WHERE operation IN ` + gone
-	deleteOperations = `DELETE FROM settle_operation WHERE intent = ? AND NOT ` + stays
+	entombAll   = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
+		fingerprint = NULL, trace = NULL, call_id = NULL WHERE intent = ?`
+	dropProposals = `UPDATE settle_case SET proposal = NULL WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?)`
 )
 
 // CloseIntent implements [store.Ledger].
@@ -114,13 +142,11 @@ func (w *write) closeIntent(tenant string, intent uuid.UUID) error {
 		return cmp.Or[error](err, store.ErrUnsettled)
 	}
 	w.recent.clear()
-	if _, err := w.exec(keepStanding, int64(store.FlagPurged), intent[:]); err != nil {
+	if _, err := w.exec(entombAll, int64(store.FlagPurged), intent[:]); err != nil {
 		return err
 	}
-	for _, sql := range []string{dropProposals, deleteCases, deleteEvents, deleteOperations} {
-		if _, err := w.exec(sql, intent[:]); err != nil {
-			return err
-		}
+	if _, err := w.exec(dropProposals, intent[:]); err != nil {
+		return err
 	}
 	_, err = w.exec(closeIntent, w.now.UnixMicro(), intent[:])
 	return err

@@ -38,6 +38,7 @@ CREATE INDEX tenant_name ON settle.tenant USING hash (name);
 CREATE TABLE settle.intent (
     id         uuid PRIMARY KEY,
     digest     bytea NOT NULL UNIQUE,
+    principal  bytea NOT NULL,
     tenant     uuid NOT NULL REFERENCES settle.tenant,
     subject    text NOT NULL,
     task       text NOT NULL,
@@ -47,6 +48,8 @@ CREATE TABLE settle.intent (
     created_at timestamptz NOT NULL,
     closed_at  timestamptz
 );
+
+CREATE INDEX intent_principal ON settle.intent (principal);
 
 -- The identity definition that the first claim of a tool pinned in an intent
 -- (R3). The row is the lock for the hold (R30) as well.
@@ -73,6 +76,7 @@ CREATE TABLE settle.operation (
     moment          timestamptz NOT NULL,
     visibility      bigint NOT NULL,
     escalate        bigint NOT NULL,
+    retention       bigint NOT NULL,
     id              uuid NOT NULL,
     intent          uuid NOT NULL,
     tenant          uuid NOT NULL,
@@ -140,6 +144,9 @@ CREATE UNIQUE INDEX operation_unique ON settle.operation (unique_key)
 CREATE INDEX operation_resource ON settle.operation (resource_key, state, resource_seq)
     WHERE resource_key IS NOT NULL;
 
+-- A settled write that is still in doubt blocks newer ones until its moment.
+CREATE INDEX operation_doubtful ON settle.operation (resource_key) WHERE resource_key IS NOT NULL AND doubts > 0;
+
 -- Which operation a resource settled by attribute evidence: one at most (R34).
 CREATE TABLE settle.attribute (
     digest    uuid NOT NULL,
@@ -179,8 +186,18 @@ CREATE TABLE settle."case" (
 
 CREATE INDEX case_operation ON settle."case" (operation);
 
+CREATE INDEX case_list ON settle."case" (opened_at, id) WHERE closed_at IS NULL;
+
 -- R39: exactly one open case to an operation that waits for a person.
 CREATE UNIQUE INDEX case_open ON settle."case" (operation) WHERE closed_at IS NULL AND NOT incident;
+
+-- What people without a tool's code need to know of it.
+CREATE TABLE settle.tool (
+    tool          text COLLATE "C" PRIMARY KEY,
+    deciders      integer NOT NULL,
+    guidance      text NOT NULL,
+    result_schema bytea
+);
 
 -- Plain rows on what changed nothing (R57).
 CREATE TABLE settle.audit (

@@ -5,7 +5,7 @@
 -- What a caller can't compute from the row that it saw: a renewal or a take
 -- moves these without a new version.
 -- name: instants
-tail_at, created_at, lease_until, due_at, moment, key_until, first_sent, unknown_since, settled_at
+tail_at, created_at, lease_until, due_at, moment, key_until, first_sent, unknown_since, settled_at, flags
 
 -- name: seen
 id = $1::uuid AND version = $2::int AND state = $3::text::settle.state AND tail = $4::bytea
@@ -17,7 +17,8 @@ WITH moved AS (
     UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $5::text, tail = $6::bytea,
         tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $7::interval,
         lease_until = NULL, due_at = NULL, unknown_since = NULL,
-        resource = $8::bytea, resource_digest = $9::uuid, result = $10::bytea, result_version = $11::int, flags = flags | $12::smallint
+        resource = $8::bytea, resource_digest = $9::uuid, result = CASE WHEN {kept} THEN $10::bytea END, result_version = $11::int, flags = flags | $12::smallint,
+        trace = CASE WHEN {kept} THEN coalesce($17::bytea, trace) END
     WHERE {seen}
     RETURNING id, {instants}
 ), journaled AS (
@@ -44,18 +45,27 @@ WITH moved AS (
         by_attribute = CASE WHEN $24::boolean THEN $25::boolean ELSE by_attribute END,
         resource = CASE WHEN $24::boolean THEN $26::bytea ELSE resource END,
         resource_digest = CASE WHEN $24::boolean THEN $27::uuid ELSE resource_digest END,
-        result = CASE WHEN $24::boolean THEN $28::bytea ELSE result END,
+        result = CASE WHEN NOT {kept} THEN NULL WHEN $24::boolean THEN $28::bytea ELSE result END,
         result_version = CASE WHEN $24::boolean THEN $29::int ELSE result_version END,
-        flags = CASE WHEN $24::boolean THEN flags | $30::smallint ELSE flags END
+        flags = flags | $30::smallint, trace = CASE WHEN {kept} THEN coalesce($32::bytea, trace) END,
+        taken = CASE WHEN $33::text IS NOT NULL THEN $33::text
+            WHEN $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text THEN ''
+            ELSE taken END
     FROM {clock} t
     WHERE {seen} AND {undecided}
       AND NOT ($25::boolean AND EXISTS (SELECT FROM settle.operation other
           WHERE other.resource_digest = $27::uuid AND other.tool = o.tool AND other.state = 'completed' AND other.id <> o.id))
     RETURNING id, tenant, tool, {instants}
-), {journaled}, closed AS (
-    UPDATE settle."case" c SET closed_at = m.tail_at FROM moved m
-    WHERE $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text
-      AND c.operation = m.id AND c.closed_at IS NULL AND NOT c.incident
+), {journaled}, filed AS (
+    UPDATE settle."case" c SET
+        closed_at = CASE WHEN CASE WHEN c.incident THEN $36::boolean
+            ELSE $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text END THEN m.tail_at END,
+        holder = coalesce($33::text, holder), held_at = CASE WHEN $33::text IS NOT NULL THEN m.tail_at ELSE held_at END,
+        proposal = CASE WHEN $34::boolean THEN $35::bytea ELSE proposal END
+    FROM moved m
+    WHERE c.operation = m.id AND c.closed_at IS NULL
+      AND ($36::boolean OR $34::boolean OR $33::text IS NOT NULL
+        OR ($3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text))
 ), opened AS (
     INSERT INTO settle."case" (operation, tenant, tool, reason, incident, opened_at)
     SELECT id, tenant, tool, $6::text, false, tail_at FROM moved
@@ -67,6 +77,10 @@ WITH moved AS (
     SELECT $27::uuid, tool, id FROM moved WHERE $25::boolean AND $27::uuid IS NOT NULL
 )
 SELECT {instants} FROM moved
+
+-- A tombstone takes nothing in any more (R51).
+-- name: kept
+flags & {purged} = 0
 
 -- What every change of the general kind takes.
 -- name: counts
@@ -111,14 +125,16 @@ WITH was AS MATERIALIZED (
         state = $5::text::settle.state, {counts},
         moment = greatest({moment} + $22::interval, t.now + $24::interval),
         lease_until = t.now + $23::interval, due_at = t.now + $23::interval, first_sent = coalesce(first_sent, t.now),
-        attempt = attempt + 1, owner = $25::uuid, run = $26::uuid, batch = $27::uuid, call_id = $28::bytea, trace = $29::bytea
+        attempt = attempt + 1, owner = $25::uuid, run = $26::uuid, batch = $27::uuid, flags = flags | $30::smallint,
+        call_id = CASE WHEN {kept} THEN $28::bytea END, trace = CASE WHEN {kept} THEN $29::bytea END
     FROM t
     WHERE {seen} AND {undecided}
       AND NOT EXISTS (SELECT FROM settle.operation n
           WHERE n.resource_key = o.resource_key AND n.state = ANY ({standing}) AND n.resource_seq > o.resource_seq)
       AND NOT EXISTS (SELECT FROM settle.operation n
-          WHERE n.resource_key = o.resource_key AND n.state < 'completed' AND n.resource_seq < o.resource_seq
-            AND (n.state = 'running' OR n.doubts > 0) AND n.moment > t.now)
+          WHERE n.resource_key = o.resource_key AND n.state = 'running' AND n.resource_seq < o.resource_seq AND n.moment > t.now)
+      AND NOT EXISTS (SELECT FROM settle.operation n
+          WHERE n.resource_key = o.resource_key AND n.doubts > 0 AND n.resource_seq < o.resource_seq AND n.moment > t.now)
     RETURNING id, {instants}
 ), {journaled}
 SELECT {instants} FROM moved

@@ -60,10 +60,11 @@ why AS MATERIALIZED (
         WHEN $35::boolean AND EXISTS (SELECT FROM settle.operation o WHERE {holds}) THEN 2
         WHEN EXISTS (SELECT FROM settle.operation WHERE unique_key = $31::uuid AND state <> 'failed') THEN 4
         ELSE 0 END AS refused,
-    -- R31: a lower write of which an attempt can still take effect.
-    $29::text = 'running' AND EXISTS (SELECT FROM settle.operation o, t
-        WHERE o.resource_key = $32::uuid AND o.state < 'completed'
-          AND (o.state = 'running' OR o.doubts > 0) AND o.moment > t.now) AS waits
+    -- R31: a lower write of which an attempt can still take effect, settled or not.
+    $29::text = 'running' AND (EXISTS (SELECT FROM settle.operation o, t
+        WHERE o.resource_key = $32::uuid AND o.state = 'running' AND o.moment > t.now)
+      OR EXISTS (SELECT FROM settle.operation o, t
+        WHERE o.resource_key = $32::uuid AND o.doubts > 0 AND o.moment > t.now)) AS waits
 ), begins AS (
     SELECT CASE WHEN waits THEN 'retryable' ELSE $29::text END AS state,
         CASE WHEN waits THEN $37::bytea ELSE $26::bytea END AS tail,
@@ -75,7 +76,7 @@ why AS MATERIALIZED (
     INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
         parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
         lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt,
-        unique_key, resource_key, resource_seq)
+        unique_key, resource_key, resource_seq, retention)
     SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
         $12::uuid, $13::uuid, $14::uuid, $15::uuid, $16::bigint, $17::bigint, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
         CASE WHEN b.runs THEN t.now + $23::interval END,
@@ -83,7 +84,7 @@ why AS MATERIALIZED (
         CASE WHEN b.runs THEN t.now + $24::interval ELSE t.now END,
         t.now + $25::interval, CASE WHEN b.runs THEN t.now END, t.now, t.now,
         b.tail, $27::text, b.state::settle.state, 1, b.runs::int,
-        $31::uuid, $32::uuid, (SELECT seq FROM numbered)
+        $31::uuid, $32::uuid, (SELECT seq FROM numbered), $38::bigint
     FROM t, begins b
     ON CONFLICT DO NOTHING
     RETURNING id, tenant, tool, reason, state, tail, tail_at, attempt, resource_seq

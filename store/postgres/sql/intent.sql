@@ -7,8 +7,8 @@ VALUES ($1::uuid, $2::bytea, $3::text, $4::bytea, clock_timestamp())
 ON CONFLICT DO NOTHING
 
 -- name: propose_intent
-INSERT INTO settle.intent (id, digest, tenant, subject, task, goal, key, version, created_at)
-SELECT $1::uuid, $2::bytea, n.id, $4::text, $5::text, $6::text, $7::bytea, $8::int, clock_timestamp()
+INSERT INTO settle.intent (id, digest, principal, tenant, subject, task, goal, key, version, created_at)
+SELECT $1::uuid, $2::bytea, $9::bytea, n.id, $4::text, $5::text, $6::text, $7::bytea, $8::int, clock_timestamp()
 FROM settle.tenant n WHERE n.digest = $3::bytea
 ON CONFLICT DO NOTHING
 

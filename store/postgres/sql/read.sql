@@ -7,10 +7,11 @@ o.id, o.intent, o.tenant, o.slot, o.number, o.parent, o.tool, o.class::text, o.c
     o.lease_until, o.due_at, o.moment, o.visibility, o.key_until, o.escalate, o.checks, o.verdict,
     o.created_at, o.first_sent, o.unknown_since, o.settled_at, clock_timestamp(),
     o.fingerprint, o.fields, o.arguments, o.call_id, o.trace, o.resource, o.resource_digest, o.by_attribute,
-    o.result, o.result_version, o.flags, o.unique_key, o.resource_key, coalesce(o.resource_seq, 0)
+    o.result, o.result_version, o.flags, o.unique_key, o.resource_key, coalesce(o.resource_seq, 0),
+    o.retention
 
 -- name: intent
-i.id, i.digest, i.tenant, n.digest, n.name, i.subject, i.task, i.goal, i.key, n.key, i.version, i.created_at, i.closed_at
+i.id, i.digest, i.tenant, n.digest, n.name, i.principal, i.subject, i.task, i.goal, i.key, n.key, i.version, i.created_at, i.closed_at
 
 -- name: entry
 {operation}, {intent}
@@ -39,12 +40,14 @@ ORDER BY o.id
 -- name: unique
 SELECT {entry} FROM {entries} WHERE o.unique_key = $1::uuid AND o.state <> 'failed'
 
--- The unsettled writes on a resource, and the one with the highest number that
+-- The writes on a resource that are unsettled or in doubt, and the one with the highest number that
 -- isn't failed (R31).
 -- name: rivals
 SELECT {entry} FROM {entries}
 WHERE o.id IN (
     SELECT id FROM settle.operation WHERE resource_key = $1::uuid AND state < 'completed'
+    UNION ALL
+    SELECT id FROM settle.operation WHERE resource_key = $1::uuid AND doubts > 0
     UNION ALL
     (SELECT top.id FROM unnest({standing}) AS s(state),
         LATERAL (SELECT id, resource_seq FROM settle.operation
@@ -56,7 +59,7 @@ ORDER BY o.resource_seq
 SELECT {entry} FROM {entries}
 WHERE o.resource_key = (SELECT resource_key FROM settle.operation WHERE id = $1::uuid)
   AND o.state = ANY ({standing})
-  AND (o.state < 'completed' OR o.resource_seq > (SELECT resource_seq FROM settle.operation WHERE id = $1::uuid))
+  AND (o.state < 'completed' OR o.doubts > 0 OR o.resource_seq > (SELECT resource_seq FROM settle.operation WHERE id = $1::uuid))
 ORDER BY o.resource_seq
 
 -- Every state but failed.
