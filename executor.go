@@ -33,7 +33,7 @@ type Executor struct {
 	// run is this process incarnation (R30).
 	run uuid.UUID
 
-	intents *bounded[[32]byte, store.Intent]
+	intents *bounded[[32]byte, knownIntent]
 	// seen are slots that were claimed or met here: a hint that the row exists.
 	seen *bounded[store.Digest, struct{}]
 	// known are tools whose identity definition was accepted in an intent here.
@@ -50,6 +50,17 @@ type Executor struct {
 	closing chan struct{}
 	renewer renewer
 }
+
+// knownIntent is an intent's row and when it was read. It is read again in time
+// to see that somebody closed it (R52).
+type knownIntent struct {
+	store.Intent
+	read time.Time
+}
+
+// rereadIntent is well within the time for which a closed intent keeps what
+// stands in the way of a claim.
+const rereadIntent = store.ClosedGrace / 24
 
 type knownTool struct {
 	intent uuid.UUID
@@ -146,7 +157,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	x := &Executor{
 		ledger: ledger, watched: ledger, settings: s, log: s.log, run: uuid.New(),
 		tools: map[string]*binding{}, byKey: map[string]*binding{},
-		intents: newBounded[[32]byte, store.Intent](rememberIntents),
+		intents: newBounded[[32]byte, knownIntent](rememberIntents),
 		seen:    newBounded[store.Digest, struct{}](rememberSlots),
 		known:   newBounded[knownTool, store.Digest](rememberTools),
 		told:    newBounded[uuid.UUID, struct{}](rememberTold),

@@ -402,16 +402,17 @@ func (f *flow) findIntent(ctx context.Context) (store.Intent, error) {
 // intentOf finds or creates the intent of a principal and task (R7).
 func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Intent, error) {
 	digest := intentDigest(p, t)
-	if intent, ok := x.intents.get(digest); ok {
-		return intent, nil
+	if known, ok := x.intents.get(digest); ok && elapsed(known.read) < rereadIntent {
+		return known.Intent, nil
 	}
 	var intent store.Intent
+	read := time.Now()
 	err := x.persist(ctx, func(ctx context.Context) (err error) {
 		intent, err = x.ledger.Intent(ctx, newIntent(p, t))
 		return err
 	})
 	if err == nil {
-		x.intents.set(digest, intent)
+		x.intents.set(digest, knownIntent{intent, read})
 	}
 	return intent, err
 }
