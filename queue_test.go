@@ -13,21 +13,21 @@ import (
 	"github.com/settle-go/settle/store/memory"
 )
 
-type tick struct{ d time.Duration }
+type deskClock struct{ d time.Duration }
 
-func (c *tick) now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.d) }
+func (c *deskClock) now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.d) }
 
-type payArgs struct {
+type deskArgs struct {
 	Order  string `json:"order" settle:"identity"`
 	Amount int    `json:"amount"`
 }
-type paid struct {
+type deskPaid struct {
 	ID string `json:"id" settle:"resource"`
 }
 
-func deskWorld(t *testing.T, tool settle.Tool[payArgs, paid]) (*settle.Executor, context.Context, context.Context, *tick) {
+func deskWorld(t *testing.T, tool settle.Tool[deskArgs, deskPaid]) (*settle.Executor, context.Context, context.Context, *deskClock) {
 	t.Helper()
-	clock := &tick{}
+	clock := &deskClock{}
 	x, err := settle.New(memory.New(memory.WithClock(clock.now)), settle.WithTools(tool), settle.Volatile())
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func deskWorld(t *testing.T, tool settle.Tool[payArgs, paid]) (*settle.Executor,
 func TestR43ApprovalIsForOneEffect(t *testing.T) {
 	t.Parallel()
 	n := 0
-	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Approval: true},
-		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { n++; return paid{"p1"}, nil }}
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Approval: true},
+		Do: func(_ context.Context, op settle.Op, in deskArgs) (deskPaid, error) { n++; return deskPaid{"p1"}, nil }}
 	x, ctx, desk, _ := deskWorld(t, tool)
 	call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"a","amount":1}`)}
 	out, _ := x.Execute(ctx, call)
@@ -79,8 +79,8 @@ func TestR40RunOnceMore(t *testing.T) {
 	t.Parallel()
 	n := 0
 	fail := errors.New("reset")
-	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Timeout: time.Second},
-		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { n++; return paid{"p1"}, fail }}
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Timeout: time.Second},
+		Do: func(_ context.Context, op settle.Op, in deskArgs) (deskPaid, error) { n++; return deskPaid{"p1"}, fail }}
 	x, ctx, desk, clock := deskWorld(t, tool)
 	call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"a","amount":1}`)}
 	out, _ := x.Execute(ctx, call)
@@ -110,10 +110,10 @@ func TestR40RunOnceMore(t *testing.T) {
 func TestR49Compensate(t *testing.T) {
 	t.Parallel()
 	undone := 0
-	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
-		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) { return paid{"p1"}, nil },
-		Compensation: &settle.Compensation[payArgs, paid]{Contract: settle.Contract{NoLookup: true},
-			Do: func(_ context.Context, op settle.Op, o settle.Original[payArgs, paid]) error {
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in deskArgs) (deskPaid, error) { return deskPaid{"p1"}, nil },
+		Compensation: &settle.Compensation[deskArgs, deskPaid]{Contract: settle.Contract{NoLookup: true},
+			Do: func(_ context.Context, op settle.Op, o settle.Original[deskArgs, deskPaid]) error {
 				if o.Out.ID != "p1" || o.In.Amount != 1 || o.Resource != "p1" {
 					return errors.New("bad")
 				}
@@ -142,26 +142,26 @@ func TestR13Composite(t *testing.T) {
 	t.Parallel()
 	var made []string
 	failing := true
-	step := settle.Tool[payArgs, paid]{Name: "ticket", Contract: settle.Contract{NoLookup: true},
-		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) {
+	step := settle.Tool[deskArgs, deskPaid]{Name: "ticket", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in deskArgs) (deskPaid, error) {
 			made = append(made, in.Order)
-			return paid{"t-" + in.Order}, nil
+			return deskPaid{"t-" + in.Order}, nil
 		}}
-	mail := settle.Tool[payArgs, paid]{Name: "mail", Contract: settle.Contract{NoLookup: true},
-		Do: func(_ context.Context, op settle.Op, in payArgs) (paid, error) {
+	mail := settle.Tool[deskArgs, deskPaid]{Name: "mail", Contract: settle.Contract{NoLookup: true},
+		Do: func(_ context.Context, op settle.Op, in deskArgs) (deskPaid, error) {
 			if failing {
-				return paid{}, settle.NotSent(errors.New("down"))
+				return deskPaid{}, settle.NotSent(errors.New("down"))
 			}
 			made = append(made, "mail")
-			return paid{"m"}, nil
+			return deskPaid{"m"}, nil
 		}}
-	tool := settle.Tool[payArgs, paid]{Name: "incident", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{step, mail},
-		Do: func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
-			a, err := settle.Step(ctx, op, "ticket", step, payArgs{Order: in.Order, Amount: 1})
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "incident", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{step, mail},
+		Do: func(ctx context.Context, op settle.Op, in deskArgs) (deskPaid, error) {
+			a, err := settle.Step(ctx, op, "ticket", step, deskArgs{Order: in.Order, Amount: 1})
 			if err != nil {
-				return paid{}, err
+				return deskPaid{}, err
 			}
-			_, err = settle.Step(ctx, op, "mail", mail, payArgs{Order: in.Order, Amount: 1}, settle.After("ticket"))
+			_, err = settle.Step(ctx, op, "mail", mail, deskArgs{Order: in.Order, Amount: 1}, settle.After("ticket"))
 			return a, err
 		}}
 	x, ctx, _, _ := deskWorld(t, tool)
