@@ -20,7 +20,7 @@ func payTool(fail *error) settle.Tool[payArgs, paid] {
 		Do: func(context.Context, settle.Op, payArgs) (paid, error) { return paid{"p1"}, *fail }}
 }
 
-func payCall(order string) settle.Call {
+func deskpayCall(order string) settle.Call {
 	return settle.Call{Tool: "pay", Args: json.RawMessage(fmt.Sprintf(`{"order":%q,"amount":1}`, order))}
 }
 
@@ -31,7 +31,7 @@ func TestOperatorsSeeTheOperationsOfTheirTenants(t *testing.T) {
 	var made []string
 	make := func(ctx context.Context, order string) {
 		t.Helper()
-		out, err := x.Execute(ctx, payCall(order))
+		out, err := x.Execute(ctx, deskpayCall(order))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,11 +101,11 @@ func TestOperationsSince(t *testing.T) {
 	x, ctx, desk, clock := deskWorld(t, payTool(&fail))
 	// References are made by the host's clock, so the ledger's has to be near it.
 	clock.d = time.Until((&tick{}).now())*-1 - time.Hour
-	if _, err := x.Execute(ctx, payCall("a")); err != nil {
+	if _, err := x.Execute(ctx, deskpayCall("a")); err != nil {
 		t.Fatal(err)
 	}
 	clock.d += time.Hour
-	out, err := x.Execute(ctx, payCall("b"))
+	out, err := x.Execute(ctx, deskpayCall("b"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOperationDetailShowsNoValues(t *testing.T) {
 	t.Parallel()
 	fail := errors.New("reset")
 	x, ctx, desk, clock := deskWorld(t, payTool(&fail))
-	out, err := x.Execute(ctx, payCall("secret-order"))
+	out, err := x.Execute(ctx, deskpayCall("secret-order"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestOperationShowsItsCorrection(t *testing.T) {
 		Compensation: &settle.Compensation[payArgs, paid]{Contract: settle.Contract{NoLookup: true},
 			Do: func(context.Context, settle.Op, settle.Original[payArgs, paid]) error { return nil }}}
 	x, ctx, desk, _ := deskWorld(t, tool)
-	out, err := x.Execute(ctx, payCall("a"))
+	out, err := x.Execute(ctx, deskpayCall("a"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestR57VerifyChainsFindsWhatWasChanged(t *testing.T) {
 	ctx := scope(context.Background())
 	var last string
 	for _, order := range []string{"a", "b", "c"} {
-		out, err := on(ledger).Execute(ctx, payCall(order))
+		out, err := on(ledger).Execute(ctx, deskpayCall(order))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestR57VerifyChainsWaitsForARowThatMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := scope(context.Background())
-	out, err := x.Execute(ctx, payCall("a"))
+	out, err := x.Execute(ctx, deskpayCall("a"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func run(ctx context.Context, p process, args []string) int {
 	a := &app{process: p}
 	a.bold = p.out.terminal() && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would be the program's own
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
@@ -69,6 +69,13 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see: %s --help", err, c.CommandPath())
 	})
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		// cobra does this too, but its error isn't known for one of usage.
+		if err := c.ValidateFlagGroups(); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.ledger, "ledger", "", "the ledger: sqlite:PATH or postgres://USER@HOST/DATABASE (SETTLE_LEDGER)")
 	flags.StringVar(&a.schema, "schema", "", "the ledger's PostgreSQL schema (SETTLE_SCHEMA, else \"settle\")")
@@ -88,7 +95,7 @@ func version() string {
 // group is a command that only has commands below it. cobra alone would answer
 // an unknown one with the help and success.
 func (a *app) group(use, short string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			c.SetOut(a.err)

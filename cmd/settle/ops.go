@@ -69,11 +69,12 @@ func (a *app) showOperations(page settle.OperationPage) {
 		a.encode(a.out, list)
 		return
 	}
-	t := table{columns: []column{{title: "OPERATION", whole: true}, {title: "TOOL"}, {title: "STATE"}, {title: "REASON"},
-		{title: "AGE", last: 1}, {title: "ATTEMPTS", last: 4}, {title: "DUE", last: 2}, {title: "ACCEPTED", last: 5}, {title: "TENANT", last: 3}, {title: "TASK", last: 6}}}
+	t := table{columns: []column{{title: "OPERATION", whole: true}, {title: "TOOL", last: 1}, {title: "STATE"}, {title: "REASON", last: 2},
+		{title: "AGE", whole: true, last: 3}, {title: "DUE", whole: true, last: 4}, {title: "ATTEMPTS", last: extra + 2},
+		{title: "ACCEPTED", whole: true, last: extra}, {title: "TENANT", last: extra + 1}, {title: "TASK", last: extra + 3}}}
 	for _, o := range page.Operations {
 		t.rows = append(t.rows, []string{o.Operation, shown(o.Tool), o.State, shown(o.Reason), span(max(a.now().Sub(o.CreatedAt), 0)),
-			fmt.Sprint(o.Attempts), a.due(o), a.stamped(o.CreatedAt), shown(o.Tenant), shown(o.Task)})
+			a.due(o), fmt.Sprint(o.Attempts), a.stamped(o.CreatedAt), shown(o.Tenant), shown(o.Task)})
 	}
 	if len(t.rows) == 0 && a.out.terminal() {
 		fmt.Fprintln(a.out, "No operations.")

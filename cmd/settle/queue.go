@@ -72,10 +72,11 @@ func (a *app) showCases(page settle.QueuePage, closed bool) {
 		a.encode(a.out, list)
 		return
 	}
-	t := table{columns: []column{{title: "OPERATION", whole: true}, {title: "TOOL"}, {title: "STATE"}, {title: "REASON"},
-		{title: "OPEN FOR", last: 1}, {title: "TAKEN BY"}, {title: "OPENED", last: 2}, {title: "TENANT", last: 3}, {title: "VERSION", last: 4}}}
+	t := table{columns: []column{{title: "OPERATION", whole: true}, {title: "TOOL", last: 1}, {title: "STATE"}, {title: "REASON", last: 2},
+		{title: "OPEN", whole: true, last: 3}, {title: "OWNER", last: 4}, {title: "OPENED", whole: true, last: extra},
+		{title: "TENANT", last: extra + 1}, {title: "VERSION", last: extra + 2}}}
 	if closed {
-		t.columns = append(t.columns, column{title: "CLOSED", last: 5})
+		t.columns = append(t.columns, column{title: "CLOSED", whole: true, last: extra + 3})
 	}
 	for _, c := range page.Cases {
 		row := []string{c.Operation, shown(c.Tool), stateOf(c), shown(c.Reason), a.openFor(c), ownerOf(c), a.stamped(c.OpenedAt),

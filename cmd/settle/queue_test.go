@@ -29,6 +29,7 @@ var ledgers = []struct {
 }{
 	{"memory", newMemory},
 	{"sqlite", newSQLite},
+	{"postgres", newPostgres},
 }
 
 func TestQueueShowsWhatADecisionNeeds(t *testing.T) {

@@ -11,11 +11,16 @@ import (
 // column is one of a table's.
 type column struct {
 	title string
-	// whole columns are never shortened: references have to be copied.
+	// whole columns are never shortened: a piece of a reference or of an instant
+	// says nothing.
 	whole bool
-	// last columns leave first where the terminal is too narrow, the highest first.
+	// last columns leave first where the terminal is too narrow, the highest
+	// first. From extra on they leave before anything is shortened much.
 	last int
 }
+
+// extra columns are worth less than whole words in the others.
+const extra = 10
 
 // table is rows of cells.
 type table struct {
@@ -25,6 +30,9 @@ type table struct {
 
 // thinnest is the width below which a shortened column says nothing.
 const thinnest = 8
+
+// readable is the width at which most codes are whole.
+const readable = 20
 
 // gap parts two columns.
 const gap = 2
@@ -89,22 +97,29 @@ func (t table) natural(i int) int {
 }
 
 // least is the width that a column can be shortened to.
-func (t table) least(i int) int {
+func (t table) least(i int) int { return t.atMost(i, thinnest) }
+
+// atMost is a column's width where what can be shortened is, to a number of cells.
+func (t table) atMost(i, width int) int {
 	if t.columns[i].whole {
 		return t.natural(i)
 	}
-	return min(t.natural(i), max(thinnest, cells.StringWidth(t.columns[i].title)))
+	return min(t.natural(i), max(width, cells.StringWidth(t.columns[i].title)))
 }
 
 // fitting is the table without the columns for which there is no room.
 func (t table) fitting(width int) table {
 	for {
-		sum, leaves := -gap, 0
+		leaves := 0
 		for i, c := range t.columns {
-			sum += t.least(i) + gap
 			if c.last > t.columns[leaves].last {
 				leaves = i
 			}
+		}
+		room := ifElse(t.columns[leaves].last >= extra, readable, thinnest)
+		sum := -gap
+		for i := range t.columns {
+			sum += t.atMost(i, room) + gap
 		}
 		if sum <= width || t.columns[leaves].last == 0 {
 			return t

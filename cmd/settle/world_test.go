@@ -31,6 +31,8 @@ type world struct {
 	// start runs a command line; it gets the environment of the operator.
 	start func(env map[string]string, in string, args ...string) result
 	env   map[string]string
+	// context, where it is set, is that of commands in this process.
+	context context.Context
 }
 
 type result struct {
@@ -197,12 +199,17 @@ func inProcess(t *testing.T, width int, asks bool) *world {
 	t.Helper()
 	passed := new(atomic.Int64)
 	began := time.Date(2026, 11, 29, 21, 0, 0, 0, time.UTC)
-	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	// Two readings are never the same, as on a machine.
+	now := func() time.Time { return began.Add(time.Duration(passed.Add(int64(time.Microsecond)))) }
 	w := &world{T: t, ledger: memory.New(memory.WithClock(now)), age: func(d time.Duration) { passed.Add(int64(d)) },
 		env: map[string]string{"SETTLE_OPERATOR": "ann", "SETTLE_LEDGER": "sqlite:memory"}}
 	w.start = func(env map[string]string, in string, args ...string) result {
 		var out, err bytes.Buffer
-		exit := run(w.Context(), process{env: func(k string) string { return env[k] }, in: strings.NewReader(in), asks: asks,
+		ctx := w.Context()
+		if w.context != nil {
+			ctx = w.context
+		}
+		exit := run(ctx, process{env: func(k string) string { return env[k] }, in: strings.NewReader(in), asks: asks,
 			out: stream{&out, width}, err: stream{&err, width}, now: now, newID: uuid.NewString,
 			open: func(context.Context, place, access) (store.Ledger, error) { return kept{w.ledger}, nil }}, args)
 		return result{exit, out.String(), err.String()}
