@@ -15,9 +15,9 @@ import (
 )
 
 // payTool completes, or ends as its error says.
-func payTool(fail *error) settle.Tool[payArgs, paid] {
-	return settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
-		Do: func(context.Context, settle.Op, payArgs) (paid, error) { return paid{"p1"}, *fail }}
+func payTool(fail *error) settle.Tool[deskArgs, deskPaid] {
+	return settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
+		Do: func(context.Context, settle.Op, deskArgs) (deskPaid, error) { return deskPaid{"p1"}, *fail }}
 }
 
 func deskpayCall(order string) settle.Call {
@@ -100,7 +100,7 @@ func TestOperationsSince(t *testing.T) {
 	var fail error
 	x, ctx, desk, clock := deskWorld(t, payTool(&fail))
 	// References are made by the host's clock, so the ledger's has to be near it.
-	clock.d = time.Until((&tick{}).now())*-1 - time.Hour
+	clock.d = time.Until((&deskClock{}).now())*-1 - time.Hour
 	if _, err := x.Execute(ctx, deskpayCall("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -151,10 +151,10 @@ func TestOperationDetailShowsNoValues(t *testing.T) {
 
 func TestOperationShowsItsCorrection(t *testing.T) {
 	t.Parallel()
-	tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
-		Do: func(context.Context, settle.Op, payArgs) (paid, error) { return paid{"p1"}, nil },
-		Compensation: &settle.Compensation[payArgs, paid]{Contract: settle.Contract{NoLookup: true},
-			Do: func(context.Context, settle.Op, settle.Original[payArgs, paid]) error { return nil }}}
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true},
+		Do: func(context.Context, settle.Op, deskArgs) (deskPaid, error) { return deskPaid{"p1"}, nil },
+		Compensation: &settle.Compensation[deskArgs, deskPaid]{Contract: settle.Contract{NoLookup: true},
+			Do: func(context.Context, settle.Op, settle.Original[deskArgs, deskPaid]) error { return nil }}}
 	x, ctx, desk, _ := deskWorld(t, tool)
 	out, err := x.Execute(ctx, deskpayCall("a"))
 	if err != nil {
@@ -182,8 +182,8 @@ func TestR30AnOperatorsBriefTellsTheModelNothing(t *testing.T) {
 	t.Parallel()
 	ledger := memory.New()
 	start := func() *settle.Executor {
-		tool := settle.Tool[noteArgs, paid]{Name: "mail", Contract: settle.Contract{NoLookup: true, WholeArguments: true},
-			Do: func(context.Context, settle.Op, noteArgs) (paid, error) { return paid{"m1"}, nil }}
+		tool := settle.Tool[noteArgs, deskPaid]{Name: "mail", Contract: settle.Contract{NoLookup: true, WholeArguments: true},
+			Do: func(context.Context, settle.Op, noteArgs) (deskPaid, error) { return deskPaid{"m1"}, nil }}
 		x, err := settle.New(ledger, settle.WithTools(tool), settle.Volatile())
 		if err != nil {
 			t.Fatal(err)

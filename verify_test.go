@@ -19,8 +19,8 @@ type cardArgs struct {
 
 func TestVerifyNamesWhatContractsGiveUp(t *testing.T) {
 	t.Parallel()
-	charge := settle.Tool[cardArgs, paid]{Name: "charge", Contract: settle.Contract{NoLookup: true, AcceptDuplicates: "cheap"},
-		Do: func(context.Context, settle.Op, cardArgs) (paid, error) { return paid{"c1"}, nil }}
+	charge := settle.Tool[cardArgs, deskPaid]{Name: "charge", Contract: settle.Contract{NoLookup: true, AcceptDuplicates: "cheap"},
+		Do: func(context.Context, settle.Op, cardArgs) (deskPaid, error) { return deskPaid{"c1"}, nil }}
 	codec, err := settle.NewAESCodec("k", map[string][]byte{"k": make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
