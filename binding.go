@@ -334,7 +334,7 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 	d := deriver{sha256.New()}
 	d.text("settle identity definition")
 	d.text(string(source))
-	if source == store.FromHost || source == store.FromStep {
+	if source == store.FromHost {
 		return d.digest()
 	}
 	for _, path := range b.identityPaths {

@@ -179,9 +179,11 @@ func (r *request) identify(intent store.Intent) error {
 	if r.node, err = r.findNode(business); err != nil {
 		return err
 	}
+	// A tool may be called by itself and be a composite's step in one intent: that
+	// is no change of its definition.
 	r.definition = r.tool.digest
-	if r.node.source != r.tool.source() {
-		r.definition = r.tool.definitionUnder(r.node.source)
+	if r.node.source == store.FromHost {
+		r.definition = r.tool.definitionUnder(store.FromHost)
 	}
 	r.slot = r.node.slot(intent, r.tool.identity, r.occurrence)
 	return nil
