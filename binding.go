@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -331,8 +330,8 @@ func (b *binding) source() store.Source {
 func (b *binding) identityDefinition() store.Digest { return b.definitionUnder(b.source()) }
 
 func (b *binding) definitionUnder(source store.Source) store.Digest {
-	d := deriver{sha256.New()}
-	d.text("settle identity definition")
+	d := unkeyed()
+	d.begin("settle identity definition")
 	d.text(string(source))
 	if source == store.FromHost {
 		return d.digest()

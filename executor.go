@@ -31,7 +31,7 @@ type Executor struct {
 	// run is this process incarnation (R30).
 	run uuid.UUID
 
-	intents *bounded[[32]byte, store.Intent]
+	intents *bounded[intentName, store.Intent]
 	// seen are slots that were claimed or met here: a hint that the row exists.
 	seen *bounded[store.Digest, struct{}]
 	// known are tools whose identity definition was accepted in an intent here.
@@ -47,6 +47,12 @@ type Executor struct {
 	work    sync.WaitGroup
 	closing chan struct{}
 	renewer renewer
+}
+
+// intentName is what names an intent (R7).
+type intentName struct {
+	principal Principal
+	task      Task
 }
 
 type knownTool struct {
@@ -142,7 +148,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	x := &Executor{
 		ledger: ledger, settings: s, log: s.log, run: uuid.New(),
 		tools: map[string]*binding{}, byKey: map[string]*binding{},
-		intents: newBounded[[32]byte, store.Intent](rememberIntents),
+		intents: newBounded[intentName, store.Intent](rememberIntents),
 		seen:    newBounded[store.Digest, struct{}](rememberSlots),
 		known:   newBounded[knownTool, store.Digest](rememberTools),
 		told:    newBounded[uuid.UUID, struct{}](rememberTold),

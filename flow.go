@@ -195,7 +195,7 @@ func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) 
 		return store.Claimed{}, errCallerGone
 	}
 	var claimed []store.Claimed
-	err := f.x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+	err := f.x.persist(detached(ctx), func(ctx context.Context) (err error) {
 		f.asked = time.Now()
 		claimed, err = timed(ctx, f.x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
 		return err
@@ -301,7 +301,7 @@ func (f *flow) barred() (Outcome, bool) {
 // the host asks (R9).
 func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
 	before := f.look()
-	before.Operation.Slot = f.node.slot(f.intent, f.tool.identity, f.occurrence-1)
+	before.Operation.Slot = f.node.slot(f.byIntent, f.tool.identity, f.occurrence-1)
 	claimed, err := f.claim(ctx, *before)
 	if err != nil {
 		return f.unavailable(err), nil
@@ -361,7 +361,7 @@ func (f *flow) validate(x *Executor) error {
 			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
 		}
 	}
-	if s != nil {
+	if s != nil && !s.Fits(f.value) {
 		if err := s.Validate(f.args); err != nil {
 			return invalidArguments(err)
 		}
@@ -387,8 +387,8 @@ func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
 
 // intentOf finds or creates the intent of a principal and task (R7).
 func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Intent, error) {
-	digest := intentDigest(p, t)
-	if intent, ok := x.intents.get(digest); ok {
+	named := intentName{p, t}
+	if intent, ok := x.intents.get(named); ok {
 		return intent, nil
 	}
 	var intent store.Intent
@@ -397,7 +397,7 @@ func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Int
 		return err
 	})
 	if err == nil {
-		x.intents.set(digest, intent)
+		x.intents.set(named, intent)
 	}
 	return intent, err
 }

@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
@@ -249,8 +248,8 @@ func resourceDigest(resource string) store.Digest {
 	if resource == "" {
 		return store.Digest{}
 	}
-	d := deriver{sha256.New()}
-	d.text("settle resource id")
+	d := unkeyed()
+	d.begin("settle resource id")
 	d.text(resource)
 	return d.digest()
 }
