@@ -76,7 +76,7 @@ func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, 
 	if !j.x.sleep(wait) {
 		return true, false
 	}
-	change := j.x.startChange(j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
+	change := j.x.startChange(ctx, j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
 	change.Reason, change.Body = j.reason(end), endBody(j.row.Attempt, end)
 	if end.effect == effectUnknown && j.row.State == store.Running {
 		change.Doubts++

@@ -82,6 +82,8 @@ type request struct {
 	// entered again within the call.
 	run  runner
 	once bool
+	// span is the call's; nil where an operation is only read.
+	span *callSpan
 }
 
 // invalidError says that arguments can't be taken. It names fields, not values.
