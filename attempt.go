@@ -36,6 +36,7 @@ type job struct {
 	toldNotDone bool
 	pauses      pauses
 
+	span *callSpan
 	run  *running
 	done chan struct{}
 	out  Outcome
@@ -60,7 +61,7 @@ type ending struct {
 // launch runs an operation that this call has started and waits for its
 // outcome, or for the caller to go.
 func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
-	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx,
+	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx, span: f.span,
 		began: time.Now(), approved: f.granted, duplicates: f.duplicates, done: make(chan struct{})}
 	f.x.begin(j)
 	select {
@@ -82,6 +83,7 @@ func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
 // begin starts a job's goroutine; Shutdown waits for it.
 func (x *Executor) begin(j *job) {
 	j.pauses = newPauses()
+	j.span.dispatch(j)
 	x.mu.Lock()
 	x.live[j.row.ID] = j
 	x.mu.Unlock()
@@ -110,7 +112,7 @@ func (x *Executor) liveJob(id uuid.UUID) *job {
 
 // work makes attempts until the operation rests.
 func (j *job) work() {
-	ctx, span := j.x.signals.operation(j.caller, j)
+	ctx := j.span.ctx
 	for {
 		end := j.attempt(ctx)
 		again := j.record(ctx, end)
@@ -118,7 +120,7 @@ func (j *job) work() {
 			break
 		}
 	}
-	span.end(j.out)
+	j.span.end(j.out)
 }
 
 // attempt runs the handler once, inside its lease (R22).
@@ -212,8 +214,8 @@ func (j *job) call(ctx context.Context, run *running, ended chan<- ending) {
 				"panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			end = ending{knownError: knownError{err: &PanicError{p}, effect: effectUnknown}, panic: true}
 		}
-		if j.run.steps != nil && end.effect == effectUnknown {
-			end = j.run.judgeComposite(end)
+		if run.steps != nil && end.effect == effectUnknown {
+			end = run.judgeComposite(end)
 		}
 		ended <- end
 	}()

@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -345,10 +344,10 @@ func (b *binding) source() store.Source {
 func (b *binding) identityDefinition() store.Digest { return b.definitionUnder(b.source()) }
 
 func (b *binding) definitionUnder(source store.Source) store.Digest {
-	d := deriver{sha256.New()}
-	d.text("settle identity definition")
+	d := unkeyed()
+	d.begin("settle identity definition")
 	d.text(string(source))
-	if source == store.FromHost || source == store.FromStep || source == store.FromOriginal {
+	if source == store.FromHost || source == store.FromOriginal {
 		return d.digest()
 	}
 	for _, path := range b.identityPaths {

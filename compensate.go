@@ -258,12 +258,12 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 }
 
 // originalNode is the node of a compensation: the original's key (R49).
-func originalNode(intent store.Intent, original store.Operation) node {
+func originalNode(byTenant *deriver, intent store.Intent, original store.Operation) node {
 	key := operationKeyOf(intent, original)
-	d := derive(intent.TenantKey, "settle node")
-	d.text(string(store.FromOriginal))
-	d.bytes(key[:])
-	return node{store.FromOriginal, d.digest()}
+	byTenant.begin("settle node")
+	byTenant.text(string(store.FromOriginal))
+	byTenant.bytes(key[:])
+	return node{store.FromOriginal, byTenant.digest()}
 }
 
 // corrected finds the completed compensation of an operation, if its tool has any (R48).
@@ -272,9 +272,9 @@ func (x *Executor) corrected(ctx context.Context, r *request, row store.Operatio
 	if undo == nil {
 		return ""
 	}
-	n := originalNode(r.intent, row)
+	n := originalNode(under(r.intent.TenantKey), r.intent, row)
 	claimed, err := x.ledger.Claim(ctx, store.Claim{Look: true, Operation: store.Operation{Intent: row.Intent, Tenant: row.Tenant,
-		Slot: n.slot(r.intent, undo.identity, 1), Number: 1, Tool: undo.identity}})
+		Slot: n.slot(under(r.intent.Key), undo.identity, 1), Number: 1, Tool: undo.identity}})
 	if err != nil {
 		return ""
 	}

@@ -81,6 +81,14 @@ func TaskFrom(ctx context.Context) (Task, bool) {
 	return t, ok
 }
 
+// detached is a context that doesn't end with ctx, and has its values.
+func detached(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
 // scope reads principal and task and checks their names.
 func scope(ctx context.Context) (Principal, Task, error) {
 	p, ok := PrincipalFrom(ctx)

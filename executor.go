@@ -33,7 +33,7 @@ type Executor struct {
 	// run is this process incarnation (R30).
 	run uuid.UUID
 
-	intents *bounded[[32]byte, knownIntent]
+	intents *bounded[intentName, knownIntent]
 	// seen are slots that were claimed or met here: a hint that the row exists.
 	seen *bounded[store.Digest, struct{}]
 	// known are tools whose identity definition was accepted in an intent here.
@@ -49,6 +49,12 @@ type Executor struct {
 	work    sync.WaitGroup
 	closing chan struct{}
 	renewer renewer
+}
+
+// intentName is what names an intent (R7).
+type intentName struct {
+	principal Principal
+	task      Task
 }
 
 // knownIntent is an intent's row and when it was read. It is read again in time
@@ -157,7 +163,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	x := &Executor{
 		ledger: ledger, watched: ledger, settings: s, log: s.log, run: uuid.New(),
 		tools: map[string]*binding{}, byKey: map[string]*binding{},
-		intents: newBounded[[32]byte, knownIntent](rememberIntents),
+		intents: newBounded[intentName, knownIntent](rememberIntents),
 		seen:    newBounded[store.Digest, struct{}](rememberSlots),
 		known:   newBounded[knownTool, store.Digest](rememberTools),
 		told:    newBounded[uuid.UUID, struct{}](rememberTold),

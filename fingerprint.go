@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-
-	"github.com/settle-go/settle/internal/canonical"
-	"github.com/settle-go/settle/store"
+	"strings"
 )
 
 // fingerprint is what a call means (R15): digests under the tenant's key over
@@ -26,44 +24,46 @@ type fieldDigest struct {
 // still compared as a whole.
 const maxFields = 256
 
+// part is one business argument, or one upstream resource, in canonical bytes.
+type part struct {
+	name    string
+	encoded []byte
+}
+
 // takeFingerprint digests the business arguments. Upstream resources come under
 // names that no argument can have (R13).
-func takeFingerprint(intent store.Intent, tool string, business map[string]canonical.Value, upstream map[string]string) fingerprint {
-	names := make([]string, 0, len(business)+len(upstream))
-	encoded := make(map[string][]byte, len(business)+len(upstream))
-	for name, v := range business {
-		names = append(names, name)
-		encoded[name] = canonical.Append(nil, v)
-	}
+func takeFingerprint(byTenant *deriver, version int, tool string, business []part, upstream map[string]string) fingerprint {
 	for step, resource := range upstream {
-		name := "\x00after " + step
-		names = append(names, name)
-		encoded[name] = []byte(resource)
+		business = append(business, part{"\x00after " + step, []byte(resource)})
 	}
-	slices.Sort(names)
+	slices.SortFunc(business, func(a, b part) int { return strings.Compare(a.name, b.name) })
 
-	whole := derive(intent.TenantKey, "settle fingerprint")
-	whole.number(uint64(intent.Version))
-	whole.text(tool)
-	f := fingerprint{fields: make([]byte, 0, len(names)*20)}
-	for i, name := range names {
-		whole.text(name)
-		whole.bytes(encoded[name])
-		if i < maxFields {
-			f.fields = appendField(f.fields, name, digestField(intent, tool, name, encoded[name]))
+	var f fingerprint
+	for i, p := range business {
+		if i == maxFields {
+			break
 		}
+		f.fields = appendField(f.fields, p.name, digestField(byTenant, version, tool, p))
 	}
-	whole.Sum(f.whole[:0])
+	byTenant.begin("settle fingerprint")
+	byTenant.number(uint64(version))
+	byTenant.text(tool)
+	for _, p := range business {
+		byTenant.text(p.name)
+		byTenant.bytes(p.encoded)
+	}
+	f.whole = byTenant.whole()
 	return f
 }
 
-func digestField(intent store.Intent, tool, name string, encoded []byte) (out [8]byte) {
-	d := derive(intent.TenantKey, "settle field")
-	d.number(uint64(intent.Version))
-	d.text(tool)
-	d.text(name)
-	d.bytes(encoded)
-	copy(out[:], d.Sum(nil))
+func digestField(byTenant *deriver, version int, tool string, p part) (out [8]byte) {
+	byTenant.begin("settle field")
+	byTenant.number(uint64(version))
+	byTenant.text(tool)
+	byTenant.text(p.name)
+	byTenant.bytes(p.encoded)
+	sum := byTenant.whole()
+	copy(out[:], sum[:])
 	return out
 }
 

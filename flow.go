@@ -24,8 +24,6 @@ type flow struct {
 	denied bool
 
 	owner uuid.UUID
-	// trace is the caller's span, until the attempt has one of its own.
-	trace []byte
 	// asked is when the claim was sent: a lease is never longer than the time
 	// since then allows (R22).
 	asked time.Time
@@ -50,7 +48,6 @@ func (f *flow) prepare(ctx context.Context) {
 	if f.owner != uuid.Nil || f.early != nil {
 		return
 	}
-	f.trace = spanContext(ctx)
 	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
 	if ctx.Err() != nil {
 		f.end(f.unavailable(errCallerGone))
@@ -62,8 +59,8 @@ func (f *flow) prepare(ctx context.Context) {
 		return
 	}
 	if intent.Version != derivationVersion {
-		f.end(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: "newer_version",
-			Detail: "the intent was begun by another version of settle; upgrade this program"})
+		f.end(f.x.signals.counted(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: "newer_version",
+			Detail: "the intent was begun by another version of settle; upgrade this program"}))
 		return
 	}
 	if err := f.identify(intent); err != nil {
@@ -71,7 +68,7 @@ func (f *flow) prepare(ctx context.Context) {
 		return
 	}
 	if !intent.ClosedAt.IsZero() {
-		f.end(f.bare(StatusExpired, "intent_closed"))
+		f.end(f.x.signals.counted(f.bare(StatusExpired, "intent_closed")))
 		return
 	}
 	f.invalid = f.validate(f.x)
@@ -89,17 +86,30 @@ func (f *flow) unavailable(err error) Outcome {
 	out := f.bare(StatusUnavailable, "ledger")
 	if out.err = err; errors.Is(err, errCallerGone) {
 		out.Reason = reasonCallerGone
-		return out
+	} else {
+		f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	}
-	f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
-	return out
+	return f.x.signals.counted(out)
 }
 
 // errCallerGone ends a call whose context ended before anything was claimed.
 var errCallerGone = errors.New("settle: the caller had gone before anything was begun")
 
-// go1 takes the call to its outcome.
+// go1 takes the call to its outcome, under a span of its own.
 func (f *flow) go1(ctx context.Context) Outcome {
+	f.open(ctx)
+	out := f.toOutcome(f.span.ctx)
+	f.span.answered(out)
+	return out
+}
+
+func (f *flow) open(ctx context.Context) {
+	if f.span == nil {
+		f.span = f.x.signals.call(ctx, f.tool)
+	}
+}
+
+func (f *flow) toOutcome(ctx context.Context) Outcome {
 	if f.tool.contract.Class == Read {
 		return f.read(ctx)
 	}
@@ -155,7 +165,7 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		Tool: f.tool.identity, Class: c.Class, Contract: f.definition, Source: f.node.source, Node: f.node.digest,
 		Occurrence: f.occurrence, State: store.Running, Owner: f.owner, Run: f.x.run, Batch: f.batch,
 		Visibility: c.VisibilityDelay, Escalate: f.tool.escalation(), Retention: c.Retention,
-		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID, Trace: f.trace,
+		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID, Trace: spanContext(f.span.ctx),
 		Unique: f.unique, ResourceKey: f.resource,
 	}
 	switch {
@@ -200,7 +210,7 @@ func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) 
 		return store.Claimed{}, errCallerGone
 	}
 	var claimed []store.Claimed
-	err := f.x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+	err := f.x.persist(detached(ctx), func(ctx context.Context) (err error) {
 		f.asked = time.Now()
 		claimed, err = timed(ctx, f.x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
 		return err
@@ -220,7 +230,8 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 		if f.tool.contract.Class == Read {
 			continue
 		}
-		if f.prepare(ctx); f.early == nil && f.plain() {
+		f.open(ctx)
+		if f.prepare(f.span.ctx); f.early == nil && f.plain() {
 			together = append(together, f)
 			claims = append(claims, *f.newClaim(1))
 		}
@@ -306,7 +317,7 @@ func (f *flow) barred() (Outcome, bool) {
 // the host asks (R9).
 func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
 	before := f.look()
-	before.Operation.Slot = f.node.slot(f.intent, f.tool.identity, f.occurrence-1)
+	before.Operation.Slot = f.node.slot(f.byIntent, f.tool.identity, f.occurrence-1)
 	claimed, err := f.claim(ctx, *before)
 	if err != nil {
 		return f.unavailable(err), nil
@@ -366,7 +377,7 @@ func (f *flow) validate(x *Executor) error {
 			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
 		}
 	}
-	if s != nil {
+	if s != nil && !s.Fits(f.value) {
 		if err := s.Validate(f.args); err != nil {
 			return invalidArguments(err)
 		}
@@ -401,8 +412,8 @@ func (f *flow) findIntent(ctx context.Context) (store.Intent, error) {
 
 // intentOf finds or creates the intent of a principal and task (R7).
 func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Intent, error) {
-	digest := intentDigest(p, t)
-	if known, ok := x.intents.get(digest); ok && elapsed(known.read) < rereadIntent {
+	named := intentName{p, t}
+	if known, ok := x.intents.get(named); ok && elapsed(known.read) < rereadIntent {
 		return known.Intent, nil
 	}
 	var intent store.Intent
@@ -412,7 +423,7 @@ func (x *Executor) intentOf(ctx context.Context, p Principal, t Task) (store.Int
 		return err
 	})
 	if err == nil {
-		x.intents.set(digest, knownIntent{intent, read})
+		x.intents.set(named, knownIntent{intent, read})
 	}
 	return intent, err
 }

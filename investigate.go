@@ -243,8 +243,10 @@ func (b *binding) agrees(e store.Entry, shown any) bool {
 	for _, f := range recorded {
 		digests[f.name] = f.digest
 	}
+	byTenant := under(e.Of.TenantKey)
 	for name, v := range value.Members() {
-		if have, ok := digests[name]; !ok || have != digestField(e.Of, b.identity, name, canonical.Append(nil, b.normalized(name, v))) {
+		shown := part{name, canonical.Append(nil, b.normalized(name, v))}
+		if have, ok := digests[name]; !ok || have != digestField(byTenant, e.Of.Version, b.identity, shown) {
 			return false
 		}
 	}

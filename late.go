@@ -18,12 +18,11 @@ const ledgerTimeout = 10 * time.Second
 // well: callers that resume an operation at the same time write equal events,
 // and only one of them may execute (R19).
 func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
-	want := store.NextEvent(c).Hash
 	var row store.Operation
-	err := x.persist(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+	err := x.persist(detached(ctx), func(ctx context.Context) (err error) {
 		row, err = timed(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
 		var stale *store.StaleError
-		if errors.As(err, &stale) && stale.Current.Tail == want && (c.Start == nil || stale.Current.Owner == c.Start.Owner) {
+		if errors.As(err, &stale) && stale.Current.Tail == store.NextEvent(c).Hash && (c.Start == nil || stale.Current.Owner == c.Start.Owner) {
 			row, err = stale.Current, nil
 		}
 		return err

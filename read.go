@@ -16,10 +16,11 @@ func (f *flow) read(ctx context.Context) Outcome {
 		return out
 	}
 	c := f.tool.contract
-	j := &job{x: f.x, r: f.request, caller: ctx, began: time.Now(), pauses: newPauses(), done: make(chan struct{})}
-	ctx, span := f.x.signals.operation(ctx, j)
+	j := &job{x: f.x, r: f.request, row: store.Operation{ID: newID(), Attempt: 1}, caller: ctx, span: f.span,
+		began: time.Now(), pauses: newPauses(), done: make(chan struct{})}
+	j.span.dispatch(j)
 	var end ending
-	for j.row = (store.Operation{ID: newID(), Attempt: 1}); ; j.row.Attempt++ {
+	for ; ; j.row.Attempt++ {
 		end = j.readOnce(ctx)
 		retry := !f.once && (end.effect == effectNotSent || end.effect == effectUnknown)
 		wait := max(j.pauses.next(), end.wait)
@@ -28,7 +29,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 		}
 	}
 	j.out = f.readOutcome(end)
-	span.end(j.out)
+	j.span.end(j.out)
 	return f.x.signals.counted(j.out)
 }
 

@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
@@ -77,7 +76,7 @@ func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, 
 	if !j.x.sleep(wait) {
 		return true, false
 	}
-	change := j.x.startChange(j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
+	change := j.x.startChange(ctx, j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
 	change.Reason, change.Body = j.reason(end), endBody(j.row.Attempt, end)
 	if end.effect == effectUnknown && j.row.State == store.Running {
 		change.Doubts++
@@ -253,8 +252,8 @@ func resourceDigest(resource string) store.Digest {
 	if resource == "" {
 		return store.Digest{}
 	}
-	d := deriver{sha256.New()}
-	d.text("settle resource id")
+	d := unkeyed()
+	d.begin("settle resource id")
 	d.text(resource)
 	return d.digest()
 }

@@ -222,20 +222,24 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 		row, err := x.apply(ctx, store.Change{Of: e.Operation, To: store.Manual, Kind: "escalated", Actor: "recovery", Reason: reasonUndecodable, Doubts: e.Doubts})
 		return row.State, false, settledMeanwhile(err)
 	}
-	owner := uuid.New()
-	change := x.startChange(e.Operation, b, owner, uuid.Nil, "")
+	owner, span := uuid.New(), x.signals.call(ctx, b)
+	ctx = span.ctx
+	change := x.startChange(ctx, e.Operation, b, owner, uuid.Nil, "")
 	// Nobody in this run is told of it: it holds as the run's that began it (R30).
 	change.Actor, change.Start.Run = "worker", e.Run
 	asked := time.Now()
 	row, err := x.apply(ctx, change)
 	var blocked *store.BlockedError
+	if err != nil {
+		span.answered(Outcome{Status: StatusInProgress})
+	}
 	if errors.As(err, &blocked) {
 		return x.standBack(ctx, e.Operation, b, blocked)
 	}
 	if err != nil {
 		return e.State, false, settledMeanwhile(err)
 	}
-	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, began: time.Now(), approved: e.Granted,
+	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, span: span, began: time.Now(), approved: e.Granted,
 		done: make(chan struct{}), r: &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject},
 			taskName: Task{e.Of.Task, e.Of.Goal}, intent: e.Of, args: e.Arguments, in: in, run: b.do}}
 	x.begin(j)

@@ -53,6 +53,8 @@ type request struct {
 	principal Principal
 	taskName  Task
 	intent    store.Intent
+	// byTenant and byIntent digest under the keys of tenant and intent.
+	byTenant, byIntent *deriver
 
 	// value is what the model sent, without the occurrence parameter; args the
 	// same as plain JSON, in which integers are written as integers.
@@ -82,6 +84,8 @@ type request struct {
 	// entered again within the call.
 	run  runner
 	once bool
+	// span is the call's; nil where an operation is only read.
+	span *callSpan
 }
 
 // invalidError says that arguments can't be taken. It names fields, not values.
@@ -173,20 +177,31 @@ func (r *request) identify(intent store.Intent) error {
 	for _, path := range r.tool.ignored {
 		business = business.WithoutPath(path)
 	}
-	fields := make(map[string]canonical.Value, business.Len())
-	for name, v := range business.Members() {
-		fields[name] = r.tool.normalized(name, v)
-	}
-	r.print = takeFingerprint(intent, r.tool.identity, fields, r.upstream)
+	r.byTenant, r.byIntent = under(intent.TenantKey), under(intent.Key)
+	r.print = takeFingerprint(r.byTenant, intent.Version, r.tool.identity, r.business(business), r.upstream)
 	if r.node, err = r.findNode(business); err != nil {
 		return err
 	}
+	// A tool may be called by itself and be a composite's step in one intent: that
+	// is no change of its definition.
 	r.definition = r.tool.digest
-	if r.node.source != r.tool.source() {
-		r.definition = r.tool.definitionUnder(r.node.source)
+	if r.node.source == store.FromHost {
+		r.definition = r.tool.definitionUnder(store.FromHost)
 	}
-	r.slot = r.node.slot(intent, r.tool.identity, r.occurrence)
+	r.slot = r.node.slot(r.byIntent, r.tool.identity, r.occurrence)
 	return nil
+}
+
+// business is what the fingerprint digests of the arguments.
+func (r *request) business(arguments canonical.Value) []part {
+	parts := make([]part, 0, arguments.Len()+len(r.upstream))
+	room := make([]byte, 0, len(r.args)+16*arguments.Len())
+	for name, v := range arguments.Members() {
+		before := len(room)
+		room = canonical.Append(room, r.tool.normalized(name, v))
+		parts = append(parts, part{name, room[before:len(room):len(room)]})
+	}
+	return parts
 }
 
 // normalized applies an identity field's declared normaliser (R16).
@@ -214,17 +229,17 @@ func (r *request) findNode(business canonical.Value) (node, error) {
 	n := node{source: store.FromIdentity}
 	switch {
 	case r.original != nil:
-		n = originalNode(r.intent, r.original.Operation)
+		n = originalNode(r.byTenant, r.intent, r.original.Operation)
 		if r.tool.contract.Class == Idempotent {
 			r.resource = r.original.ResourceKey
 		}
 	case r.parent != nil:
-		n = stepNode(r.intent, r.parent.steps.key, r.step)
+		n = stepNode(r.byTenant, r.parent.steps.key, r.step)
 	case r.call.Node != "":
 		if err := checkName("node", r.call.Node); err != nil {
 			return n, &invalidError{reason: err.Error()}
 		}
-		n = hostNode(r.intent, r.call.Node)
+		n = hostNode(r.byTenant, r.call.Node)
 	case r.tool.source() == store.FromWhole:
 		n = node{store.FromWhole, r.tenantDigest("settle node", r.print.whole[:])}
 	case r.tool.contract.Class == Idempotent:
@@ -241,11 +256,11 @@ func (r *request) findNode(business canonical.Value) (node, error) {
 
 // tenantDigest digests part of a call under the tenant's key, for the tool.
 func (r *request) tenantDigest(purpose string, part []byte) store.Digest {
-	d := derive(r.intent.TenantKey, purpose)
-	d.number(uint64(r.intent.Version))
-	d.text(r.tool.identity)
-	d.bytes(part)
-	return d.digest()
+	r.byTenant.begin(purpose)
+	r.byTenant.number(uint64(r.intent.Version))
+	r.byTenant.text(r.tool.identity)
+	r.byTenant.bytes(part)
+	return r.byTenant.digest()
 }
 
 // identityValues is the canonical form of the identity fields, in their order.

@@ -91,6 +91,6 @@ func (x *Executor) CloseTask(ctx context.Context) error {
 		return fmt.Errorf("settle: close the task: %w", err)
 	}
 	intent.ClosedAt = time.Now()
-	x.intents.set(intentDigest(p, t), knownIntent{intent, time.Now()})
+	x.intents.set(intentName{p, t}, knownIntent{intent, time.Now()})
 	return nil
 }

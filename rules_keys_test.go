@@ -142,11 +142,11 @@ func (v keyVector) derive(t *testing.T) keyVector {
 	intent := store.Intent{Key: unhex(t, v.IntentKey), TenantKey: unhex(t, v.TenantKey), TenantName: v.Tenant, Subject: v.Subject, Version: derivationVersion}
 	n := node{source: store.Source(v.Source)}
 	if v.HostNode != "" {
-		n = hostNode(intent, v.HostNode)
+		n = hostNode(under(intent.TenantKey), v.HostNode)
 	} else {
 		copy(n.digest[:], unhex(t, v.Node))
 	}
-	slot := n.slot(intent, v.Tool, v.Occurrence)
+	slot := n.slot(under(intent.Key), v.Tool, v.Occurrence)
 	key := operationKeyOf(intent, store.Operation{Tool: v.Tool, Source: n.source, Node: n.digest, Occurrence: v.Occurrence, Number: v.Number})
 	v.Node, v.Slot = hex.EncodeToString(n.digest[:]), hex.EncodeToString(slot[:])
 	v.Key, v.UUID = key.String(), key.UUID().String()

@@ -159,7 +159,7 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 		// The caller has gone: nothing is begun for it any more.
 		return f.x.answer(ctx, f.request, row, statusOf(row)), nil
 	}
-	change := f.x.startChange(row, f.tool, f.owner, f.batch, f.call.CallID)
+	change := f.x.startChange(ctx, row, f.tool, f.owner, f.batch, f.call.CallID)
 	if duplicate {
 		change.Kind, change.Reason = "duplicate_accepted", "duplicate_accepted"
 	}
@@ -256,14 +256,14 @@ func (b *binding) escalation() time.Duration {
 	return b.contract.EscalateAfter
 }
 
-// startChange is the move that begins another attempt.
-func (x *Executor) startChange(row store.Operation, b *binding, owner, batch [16]byte, callID string) store.Change {
+// startChange is the move that begins another attempt, under ctx's span.
+func (x *Executor) startChange(ctx context.Context, row store.Operation, b *binding, owner, batch [16]byte, callID string) store.Change {
 	if callID == "" {
 		callID = row.CallID
 	}
 	return store.Change{
 		Of: row, To: store.Running, Kind: "attempt", Actor: "caller", Doubts: row.Doubts,
-		Start: &store.Start{Owner: owner, Run: x.run, Batch: batch, CallID: callID,
+		Start: &store.Start{Owner: owner, Run: x.run, Batch: batch, CallID: callID, Trace: spanContext(ctx),
 			Lease: b.contract.lease(), Visibility: b.contract.VisibilityDelay},
 	}
 }

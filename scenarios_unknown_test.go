@@ -395,6 +395,39 @@ func firstInDoubt(w *world, second farside.Mode, happened bool) {
 	w.effects(w.payments.Server, 1)
 }
 
+func TestS65AKilledAttemptInDoubtStaysInDoubt(t *testing.T) {
+	for name, second := range afterDoubt {
+		t.Run(name, func(t *testing.T) {
+			onEachLedger(t, func(w *world) {
+				gate := farside.NewGate()
+				w.payments.Writes.Next(farside.Late(gate))
+				k := w.dispatch(order{Calls: []settle.Call{refund("A-1", "42")}})
+				received(w, gate.Entered())
+				k.kill()
+				gate.Release()
+				w.age(longEnough)
+
+				w.payments.Reads.Set(farside.StatusBefore(http.StatusBadGateway))
+				if m := second(w); m.String() == "ok" {
+					w.payments.Refuse()
+				} else {
+					w.payments.Writes.Set(m)
+				}
+				p := w.start()
+				out := w.want(p.call(refund("A-1", "42")), settle.StatusUnknown)
+				w.hides(out.ForModel(), "did not happen", "no effect", "refused")
+				if err := w.payments.Accept(); err != nil {
+					w.Fatal(err)
+				}
+				w.payments.Reads.Set(farside.OK())
+				w.age(longEnough)
+				w.wantReplay(p.call(refund("A-1", "42")), settle.StatusCompleted)
+				w.effects(w.payments.Server, 1)
+			})
+		})
+	}
+}
+
 func TestS67TheTimeoutIsLoweredWhileAnAttemptIsPending(t *testing.T) {
 	onEachLedger(t, func(w *world) {
 		entered, goOn := make(chan struct{}), make(chan struct{})

@@ -97,55 +97,89 @@ func newSignals(o telemetryOptions, ledger string) (*signals, error) {
 
 func toolAttribute(name string) attribute.KeyValue { return attribute.String("gen_ai.tool.name", name) }
 
-// operationSpan is the execute_tool span of a call that dispatches.
-type operationSpan struct {
+// callSpan is the span of one call. It is opened before the claim, so that the
+// ledger has its ids from the first attempt on (R58), and named by what became
+// of the call: execute_tool where something was dispatched, settle.replay where
+// the record answered, settle.call for everything else.
+type callSpan struct {
 	s     *signals
 	ctx   context.Context
 	span  trace.Span
 	tool  string
 	began time.Time
-	own   bool
+	// own says that it isn't the framework's, which names and ends its own.
+	own bool
+	// dispatched and replayed say what became of the call; a dispatched one is
+	// ended by its job.
+	dispatched, replayed bool
 }
 
-// operation opens the execute_tool span, or joins the framework's.
-func (s *signals) operation(ctx context.Context, j *job) (context.Context, operationSpan) {
-	b := j.r.tool
-	attributes := []attribute.KeyValue{
-		attribute.String("gen_ai.operation.name", "execute_tool"), toolAttribute(b.name),
-		attribute.String("gen_ai.tool.type", "function"),
-		attribute.String("settle.operation", j.row.ID.String()), attribute.String("settle.class", b.contract.Class.String()),
+// call opens the span of a call, or joins the framework's.
+func (s *signals) call(ctx context.Context, b *binding) *callSpan {
+	c := &callSpan{s: s, tool: b.name, began: time.Now()}
+	class := attribute.String("settle.class", b.contract.Class.String())
+	if current := trace.SpanFromContext(ctx); s.joined && current.SpanContext().IsValid() {
+		current.SetAttributes(class)
+		c.ctx, c.span = ctx, current
+		return c
+	}
+	c.own = true
+	c.ctx, c.span = s.tracer.Start(ctx, "execute_tool "+b.name, trace.WithAttributes(toolAttribute(b.name), class),
+		trace.WithSpanKind(trace.SpanKindInternal))
+	return c
+}
+
+// dispatch makes the span that of an execution; end has to follow.
+func (c *callSpan) dispatch(j *job) {
+	c.dispatched = true
+	attributes := []attribute.KeyValue{attribute.String("gen_ai.tool.type", "function"), attribute.String("settle.operation", j.row.ID.String())}
+	if c.own {
+		attributes = append(attributes, attribute.String("gen_ai.operation.name", "execute_tool"))
 	}
 	if id := j.r.call.CallID; id != "" {
 		attributes = append(attributes, attribute.String("gen_ai.tool.call.id", id))
 	}
-	o := operationSpan{s: s, tool: b.name, began: time.Now()}
-	if current := trace.SpanFromContext(ctx); s.joined && current.SpanContext().IsValid() {
-		current.SetAttributes(attributes[2:]...)
-		o.ctx, o.span = ctx, current
-		return ctx, o
-	}
-	o.own = true
-	o.ctx, o.span = s.tracer.Start(ctx, "execute_tool "+b.name, trace.WithAttributes(attributes...), trace.WithSpanKind(trace.SpanKindInternal))
-	return o.ctx, o
+	c.span.SetAttributes(attributes...)
 }
 
-func (o operationSpan) end(out Outcome) {
-	o.span.SetAttributes(attribute.String("settle.status", string(out.Status)))
-	attributes := []attribute.KeyValue{toolAttribute(o.tool), attribute.String("gen_ai.tool.type", "function")}
-	if kind := errorType(out); kind != "" {
-		o.span.SetAttributes(attribute.String("error.type", kind))
+// end ends the span of an execution.
+func (c *callSpan) end(out Outcome) {
+	attributes := []attribute.KeyValue{toolAttribute(c.tool), attribute.String("gen_ai.tool.type", "function")}
+	if kind := c.outcome(out); kind != "" {
 		attributes = append(attributes, attribute.String("error.type", kind))
-		if o.own {
-			o.span.SetStatus(codes.Error, kind)
-		}
 	}
 	if out.Status == StatusManual {
-		o.span.AddEvent("settle.parked")
+		c.span.AddEvent("settle.parked")
 	}
-	o.s.duration.Record(o.ctx, time.Since(o.began).Seconds(), metric.WithAttributes(attributes...))
-	if o.own {
-		o.span.End()
+	c.s.duration.Record(c.ctx, time.Since(c.began).Seconds(), metric.WithAttributes(attributes...))
+	if c.own {
+		c.span.End()
 	}
+}
+
+// outcome writes an outcome onto the span and returns its error.type.
+func (c *callSpan) outcome(out Outcome) string {
+	c.span.SetAttributes(attribute.String("settle.status", string(out.Status)))
+	kind := errorType(out)
+	if kind != "" {
+		c.span.SetAttributes(attribute.String("error.type", kind))
+		if c.own {
+			c.span.SetStatus(codes.Error, kind)
+		}
+	}
+	return kind
+}
+
+// answered ends the span of a call for which nothing was dispatched.
+func (c *callSpan) answered(out Outcome) {
+	if c.dispatched || !c.own {
+		return
+	}
+	if !c.replayed {
+		c.span.SetName("settle.call " + c.tool)
+		c.outcome(out)
+	}
+	c.span.End()
 }
 
 // errorType maps an outcome to the vocabulary of error.type.
@@ -222,17 +256,22 @@ func (l lookupSpan) end(verdict string) {
 	l.span.End()
 }
 
-// replayed reports an answer from the record: its own span, linked to that of
-// the first execution, and no execute_tool.
+// replayed reports an answer from the record: a span linked to that of the first
+// execution, and no execute_tool.
 func (s *signals) replayed(ctx context.Context, r *request, row store.Operation, out Outcome) Outcome {
-	options := []trace.SpanStartOption{trace.WithAttributes(toolAttribute(r.tool.name),
-		attribute.String("settle.operation", out.Operation), attribute.String("settle.class", row.Class.String()),
-		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))}
-	if link, ok := spanLink(row.Trace); ok {
-		options = append(options, trace.WithLinks(link))
+	span, opened := trace.Span(nil), r.span != nil && r.span.own
+	if opened {
+		span, r.span.replayed = r.span.span, true
+		span.SetName("settle.replay " + r.tool.name)
+	} else {
+		_, span = s.tracer.Start(ctx, "settle.replay "+r.tool.name, trace.WithAttributes(toolAttribute(r.tool.name)))
+		defer span.End()
 	}
-	_, span := s.tracer.Start(ctx, "settle.replay "+r.tool.name, options...)
-	span.End()
+	span.SetAttributes(attribute.String("settle.operation", out.Operation), attribute.String("settle.class", row.Class.String()),
+		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))
+	if link, ok := spanLink(row.Trace); ok {
+		span.AddLink(link)
+	}
 	if out.PossibleRepeat {
 		s.repeats.Add(ctx, 1, metric.WithAttributes(toolAttribute(r.tool.name)))
 	}

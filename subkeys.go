@@ -35,58 +35,81 @@ func (k Key) UUID() uuid.UUID {
 	return id
 }
 
-// deriver writes length-prefixed parts into a hash, so that no two lists of
-// parts are the same input.
-type deriver struct{ hash.Hash }
+// deriver digests lists of parts, each with its length before it, so that no two
+// lists are the same input. It is one goroutine's. Under a key it is made once
+// for many lists, since much of what an HMAC costs is its key.
+type deriver struct {
+	hash  hash.Hash
+	parts []byte
+	sum   [sha256.Size]byte
+}
 
-func derive(key []byte, purpose string) deriver {
-	d := deriver{hmac.New(sha256.New, key)}
+// under digests under a key: HMAC-SHA-256.
+func under(key []byte) *deriver { return &deriver{hash: hmac.New(sha256.New, key)} }
+
+// unkeyed digests without one: SHA-256.
+func unkeyed() *deriver { return &deriver{hash: sha256.New()} }
+
+// begin starts a list, whose first part says what it is for.
+func (d *deriver) begin(purpose string) {
+	if len(d.parts) > 0 {
+		d.hash.Reset()
+		d.parts = d.parts[:0]
+	}
 	d.text(purpose)
-	return d
 }
 
-func (d deriver) bytes(b []byte) {
+func (d *deriver) number(n uint64) { d.parts = binary.BigEndian.AppendUint64(d.parts, n) }
+
+func (d *deriver) bytes(b []byte) {
 	d.number(uint64(len(b)))
-	d.Write(b)
+	d.parts = append(d.parts, b...)
 }
 
-func (d deriver) text(s string) { d.bytes([]byte(s)) }
-
-func (d deriver) number(n uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], n)
-	d.Write(b[:])
+func (d *deriver) text(s string) {
+	d.number(uint64(len(s)))
+	d.parts = append(d.parts, s...)
 }
 
-func (d deriver) digest() (out store.Digest) {
-	copy(out[:], d.Sum(nil))
+// whole ends the list with its digest.
+func (d *deriver) whole() [sha256.Size]byte {
+	d.hash.Write(d.parts)
+	d.hash.Sum(d.sum[:0])
+	return d.sum
+}
+
+// digest ends the list with the digest that a ledger indexes.
+func (d *deriver) digest() (out store.Digest) {
+	sum := d.whole()
+	copy(out[:], sum[:])
 	return out
 }
 
 // intentDigest names an intent in the ledger's index (R7, R12).
 func intentDigest(p Principal, t Task) [32]byte {
-	d := deriver{sha256.New()}
-	for _, s := range []string{"settle intent", p.Tenant, p.Subject, t.ID, t.Goal} {
+	d := unkeyed()
+	d.begin("settle intent")
+	for _, s := range []string{p.Tenant, p.Subject, t.ID, t.Goal} {
 		d.text(s)
 	}
-	return [32]byte(d.Sum(nil))
+	return d.whole()
 }
 
 // tenantDigest names a tenant in the ledger's index.
 func tenantDigest(tenant string) [32]byte {
-	d := deriver{sha256.New()}
-	d.text("settle tenant")
+	d := unkeyed()
+	d.begin("settle tenant")
 	d.text(tenant)
-	return [32]byte(d.Sum(nil))
+	return d.whole()
 }
 
 // principalDigest names a principal in the ledger (R52).
 func principalDigest(p Principal) [32]byte {
-	d := deriver{sha256.New()}
-	d.text("settle principal")
+	d := unkeyed()
+	d.begin("settle principal")
 	d.text(p.Tenant)
 	d.text(p.Subject)
-	return [32]byte(d.Sum(nil))
+	return d.whole()
 }
 
 // newIntent proposes an intent's row, with fresh random keys.
@@ -121,21 +144,22 @@ type node struct {
 	digest store.Digest
 }
 
-// slot is the digest of tool, node and occurrence (R9): the numbers of one slot
-// are numbered together (R10).
-func (n node) slot(intent store.Intent, tool string, occurrence int) store.Digest {
-	d := derive(intent.Key, "settle slot")
-	d.text(tool)
-	d.text(string(n.source))
-	d.bytes(n.digest[:])
-	d.number(uint64(occurrence))
-	return d.digest()
+// slot is the digest of tool, node and occurrence under the intent's key (R9):
+// the numbers of one slot are numbered together (R10).
+func (n node) slot(byIntent *deriver, tool string, occurrence int) store.Digest {
+	byIntent.begin("settle slot")
+	byIntent.text(tool)
+	byIntent.text(string(n.source))
+	byIntent.bytes(n.digest[:])
+	byIntent.number(uint64(occurrence))
+	return byIntent.digest()
 }
 
 // operationKeyOf derives an operation's key (R11). Nothing that changes between
 // deliveries enters: no call ids, positions, turns or clocks.
 func operationKeyOf(intent store.Intent, o store.Operation) Key {
-	d := derive(intent.Key, "settle key")
+	d := under(intent.Key)
+	d.begin("settle key")
 	d.number(uint64(intent.Version))
 	d.text(intent.TenantName)
 	d.text(intent.Subject)
@@ -144,22 +168,22 @@ func operationKeyOf(intent store.Intent, o store.Operation) Key {
 	d.bytes(o.Node[:])
 	d.number(uint64(o.Occurrence))
 	d.number(uint64(o.Number))
-	return Key(d.Sum(nil))
+	return d.whole()
 }
 
 // hostNode is the node that the host names itself.
-func hostNode(intent store.Intent, name string) node {
-	d := derive(intent.TenantKey, "settle node")
-	d.text(string(store.FromHost))
-	d.text(name)
-	return node{store.FromHost, d.digest()}
+func hostNode(byTenant *deriver, name string) node {
+	byTenant.begin("settle node")
+	byTenant.text(string(store.FromHost))
+	byTenant.text(name)
+	return node{store.FromHost, byTenant.digest()}
 }
 
 // stepNode is the node of a composite's step: the parent's key and the step's name (R13).
-func stepNode(intent store.Intent, parent Key, name string) node {
-	d := derive(intent.TenantKey, "settle node")
-	d.text(string(store.FromStep))
-	d.bytes(parent[:])
-	d.text(name)
-	return node{store.FromStep, d.digest()}
+func stepNode(byTenant *deriver, parent Key, name string) node {
+	byTenant.begin("settle node")
+	byTenant.text(string(store.FromStep))
+	byTenant.bytes(parent[:])
+	byTenant.text(name)
+	return node{store.FromStep, byTenant.digest()}
 }

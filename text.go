@@ -41,12 +41,15 @@ func (o Outcome) ForModel() string {
 }
 
 // Note is what goes beside a framework's own result on a replay: that nothing
-// new was done. It is empty for a first execution.
+// new was done, or what is recorded instead. It is empty for a first execution.
 func (o Outcome) Note() string {
-	if !o.Replayed {
+	switch {
+	case !o.Replayed:
 		return ""
+	case o.Status == StatusCompleted:
+		return o.replayNote()
 	}
-	return strings.TrimSpace(o.replayNote())
+	return o.sentence()
 }
 
 func (o Outcome) sentence() string {

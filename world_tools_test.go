@@ -31,6 +31,7 @@ const (
 	claimed  stage = "claimed"  // K1: claimed, nothing sent
 	answered stage = "answered" // K3: answered, not recorded
 	recorded stage = "recorded" // K4: recorded, the caller not told
+	between  stage = "between"  // between the steps of a composite
 )
 
 func newDesk(s sides) *desk {
@@ -230,7 +231,41 @@ func (d *desk) createTicket(edits ...edit) settle.Tool[ticketArgs, opened] {
 	}
 }
 
-// The calls of the standard tools.
+type returnArgs struct {
+	OrderID  string          `json:"order_id" settle:"identity"`
+	Customer string          `json:"customer"`
+	Amount   decimal.Decimal `json:"amount"`
+}
+
+type returned struct {
+	Refund string `json:"refund" settle:"resource"`
+	Mail   string `json:"mail"`
+}
+
+// handleReturn is a Composite: it refunds an order and tells the customer.
+func (d *desk) handleReturn(name string) settle.Tool[returnArgs, returned] {
+	repay, tell := d.refund(), d.sendMail()
+	return settle.Tool[returnArgs, returned]{
+		Name: name, Description: "Refund an order and tell the customer.",
+		Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{repay, tell},
+		Do: func(ctx context.Context, op settle.Op, in returnArgs) (returned, error) {
+			r, err := settle.Step(ctx, op, "repay", repay, refundArgs{OrderID: in.OrderID, Amount: in.Amount})
+			if err != nil {
+				return returned{}, err
+			}
+			d.reached(name, between)
+			m, err := settle.Step(ctx, op, "tell", tell,
+				mailArgs{in.Customer, "return", "Your return", "We have repaid you: " + r.ID}, settle.After("repay"))
+			return returned{r.ID, m.ID}, err
+		},
+	}
+}
+
+// The calls of the tools.
+
+func handleReturn(order, customer, amount string) settle.Call {
+	return settle.Call{Tool: "handle_return", Args: args(returnArgs{order, customer, decimal.RequireFromString(amount)})}
+}
 
 func balance(account string) settle.Call {
 	return settle.Call{Tool: "balance", Args: args(balanceArgs{account})}

@@ -82,7 +82,8 @@ func (o order) carryOut(say func(report)) error {
 			select {}
 		}
 	}
-	x, err := settle.New(ledger, settle.WithTools(d.tools()...), settle.WithLogger(slog.New(slog.DiscardHandler)))
+	tools := append(d.tools(), d.handleReturn("handle_return"))
+	x, err := settle.New(ledger, settle.WithTools(tools...), settle.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}

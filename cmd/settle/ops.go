@@ -149,7 +149,7 @@ func (a *app) showOperation(o settle.OperationDetail) {
 
 // whatOf is the part of a case that every operation has.
 func whatOf(o settle.OperationDetail) settle.Case {
-	return settle.Case{CaseSummary: settle.CaseSummary{Operation: o.Operation, Tenant: o.Tenant}, Subject: o.Subject, Task: o.Task, Goal: o.Goal,
+	return settle.Case{CaseSummary: settle.CaseSummary{Operation: o.Operation, Tenant: o.Tenant, State: o.State}, Subject: o.Subject, Task: o.Task, Goal: o.Goal,
 		Occurrence: o.Occurrence, Number: o.Number, CreatedAt: o.CreatedAt, FirstSent: o.FirstSent, Moment: o.Moment,
 		MomentPassed: !o.ReadAt.Before(o.Moment), Attempts: o.Attempts, Doubts: o.Doubts, Checks: o.Checks, Verdict: o.Verdict, Fields: o.Fields}
 }
@@ -287,8 +287,8 @@ func (a *app) await(ctx context.Context, d *desk, o settle.OperationDetail, time
 	}
 	// A wait needs the tenant; without tools the subject counts for nothing.
 	_, err := d.Wait(settle.WithPrincipal(ctx, settle.Principal{Tenant: o.Tenant, Subject: o.Subject}), o.Operation)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return next(err, a.command("ops", "show", o.Operation))
+	if err != nil && ctx.Err() != nil {
+		return next(fmt.Errorf("the operation is not settled yet: %w", ctx.Err()), a.command("ops", "show", o.Operation))
 	}
 	return err
 }

@@ -153,12 +153,28 @@ func (a *app) act(use, short, long, done string, do func(context.Context, *desk,
 	return &cobra.Command{Use: use + " OPERATION", Short: short, Long: long, Args: arguments(1, "OPERATION"), ValidArgsFunction: a.completeCases,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
-				if err := do(ctx, d, args[0]); err != nil {
+				if err := unmoved(func() error { return do(ctx, d, args[0]) }); err != nil {
 					return a.advise(ctx, d, args[0], err)
 				}
 				return a.standing(ctx, d, args[0], done)
 			})
 		}}
+}
+
+// moves is how often a case may move under a change that names no version.
+const moves = 5
+
+// unmoved makes a change again where the case has moved between its reading and
+// its writing. That is for changes which hold whatever the version; a decision
+// names the one that its person saw.
+func unmoved(change func() error) error {
+	var err error
+	for range moves {
+		if err = change(); !is[*settle.StaleVersionError](err) {
+			break
+		}
+	}
+	return err
 }
 
 // standing says how a case stands after a change, which has moved its version.
@@ -198,7 +214,7 @@ func (a *app) queueNote() *cobra.Command {
 				return usage("the note has no text")
 			}
 			return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
-				if err := d.queue.Note(ctx, args[0], text); err != nil {
+				if err := unmoved(func() error { return d.queue.Note(ctx, args[0], text) }); err != nil {
 					return a.advise(ctx, d, args[0], err)
 				}
 				return a.standing(ctx, d, args[0], "Noted.")
@@ -230,7 +246,8 @@ func (a *app) queueReveal() *cobra.Command {
 				if err := a.readable(ctx, d, args[0]); err != nil {
 					return err
 				}
-				r, err := d.queue.Reveal(ctx, args[0])
+				var r settle.Revealed
+				err := unmoved(func() (err error) { r, err = d.queue.Reveal(ctx, args[0]); return err })
 				if err != nil {
 					return a.advise(ctx, d, args[0], err)
 				}
@@ -277,7 +294,11 @@ func (a *app) queueLook() *cobra.Command {
 	c.Flags().DurationVar(&wait, "wait", 0, "wait for the answer as long (30s)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
-			seen, err := d.queue.Look(ctx, args[0])
+			// Read before the request, since a worker may answer at once.
+			seen, err := d.queue.Get(ctx, args[0])
+			if err == nil {
+				err = unmoved(func() error { _, err := d.queue.Look(ctx, args[0]); return err })
+			}
 			if err != nil {
 				return a.advise(ctx, d, args[0], err)
 			}
@@ -299,18 +320,19 @@ func (a *app) awaitLook(ctx context.Context, d *desk, seen settle.Case, wait tim
 	defer cancel()
 	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
-	for now := seen; ; {
-		if now.Checks > seen.Checks || now.State != seen.State {
+	for {
+		now, err := d.queue.Get(ctx, seen.Operation)
+		switch {
+		case ctx.Err() != nil:
+			return next(fmt.Errorf("no worker has looked yet: %w", ctx.Err()), a.command("doctor"))
+		case err != nil:
+			return err
+		case now.Checks > seen.Checks || now.State != seen.State:
 			return a.standing(ctx, d, seen.Operation, fmt.Sprintf("Looked: %s.", shown(firstOf(now.Verdict, "no worker that can look has the tool"))))
 		}
 		select {
 		case <-ctx.Done():
-			return next(fmt.Errorf("no worker has looked yet: %w", ctx.Err()), a.command("doctor"))
 		case <-tick.C:
-		}
-		var err error
-		if now, err = d.queue.Get(ctx, seen.Operation); err != nil && ctx.Err() == nil {
-			return err
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (a *app) purge() *cobra.Command {
 }
 
 func purged(p settle.PurgeProgress) string {
-	return fmt.Sprintf("%s looked at, %d lost their payload", countOf(p.Seen, "operation"), p.Removed)
+	return fmt.Sprintf("%s looked at, %d purged", countOf(p.Seen, "operation"), p.Removed)
 }
 
 // removed reports the end of a purge, or where it was interrupted.
@@ -54,7 +54,7 @@ func (a *app) erase() *cobra.Command {
 	var p settle.Principal
 	var yes bool
 	c := &cobra.Command{Use: "erase --tenant TENANT --subject SUBJECT --yes", Short: "Erase the payloads of one principal",
-		Long: "Erase arguments, results and names of all operations of one principal at once,\nwhatever their age and state, and leave tombstones (R52). It can't be undone. An\noperation that isn't settled can then only be decided by a person.",
+		Long: "Erase arguments and results of all operations of one principal at once, whatever\ntheir age and state, and leave tombstones (R52). It can't be undone. An operation\nthat isn't settled can then only be decided by a person. The names of tasks go\nwhen they are closed.",
 		Args: arguments(0), DisableFlagsInUseLine: true}
 	c.Flags().StringVar(&p.Tenant, "tenant", "", "the principal's tenant")
 	c.Flags().StringVar(&p.Subject, "subject", "", "the principal's subject")
@@ -94,7 +94,7 @@ func (a *app) closeTask() *cobra.Command {
 	var n names
 	var yes bool
 	c := &cobra.Command{Use: "close [OPERATION] --yes", Short: "Close a task for good",
-		Long: "Close a task for good: its operations and names are deleted with their journals,\nand every later call in it is answered \"expired\" (R52). It can't be undone, and\nis refused while an operation isn't settled. The task is named by one of its\noperations, or by its own names; a long ledger is read through for those.",
+		Long: "Close a task for good: its names go, its operations become tombstones that a\nlater purge deletes, and every later call in it is answered \"expired\" (R52). It\ncan't be undone, and is refused while an operation isn't settled. The task is\nnamed by one of its operations, or by its own names; a long ledger is read\nthrough for those.",
 		Args: arguments(0, "OPERATION"), DisableFlagsInUseLine: true}
 	n.add(c)
 	c.Flags().BoolVar(&yes, "yes", false, "close: without it nothing is done")

@@ -121,7 +121,7 @@ func (a *app) showAttempts(p page, c settle.Case) {
 	if !c.FirstSent.IsZero() {
 		p.field("first", a.when(c.FirstSent))
 	}
-	if !c.Moment.IsZero() {
+	if !c.Moment.IsZero() && (c.Doubts > 0 || c.State == store.Running.String()) {
 		p.field("moment", a.when(c.Moment)+ifElse(c.MomentPassed, ": no attempt can still take effect", ": an attempt may still take effect until then"))
 	}
 	looked := "nobody has asked the far side"

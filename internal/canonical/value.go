@@ -92,6 +92,14 @@ func (v Value) String() string {
 	}
 }
 
+// Literal returns a number as it was written. It is empty for the other kinds.
+func (v Value) Literal() string {
+	if v.kind != Number {
+		return ""
+	}
+	return v.text
+}
+
 // Format writes v's kind and never its content, whatever the verb, so that a
 // value that reaches a log or an error's text leaks nothing (R55).
 func (v Value) Format(s fmt.State, _ rune) {

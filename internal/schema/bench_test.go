@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/settle-go/settle/internal/canonical"
 )
 
 type benchArgs struct {
@@ -41,6 +43,20 @@ func BenchmarkValidate(b *testing.B) {
 	for b.Loop() {
 		if err := s.Validate(text); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFits(b *testing.B) {
+	s := benchSchema(b)
+	v, err := canonical.Parse([]byte(benchText), canonical.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !s.Fits(v) {
+			b.Fatal("it doesn't fit")
 		}
 	}
 }

@@ -26,6 +26,7 @@ func FuzzParse(f *testing.F) {
 		if err := s.Validate([]byte(args)); err != nil && !errors.As(err, &invalid) {
 			t.Fatalf("an error of another type: %v", err)
 		}
+		holdsFit(t, s, args)
 	})
 }
 
@@ -38,6 +39,7 @@ func FuzzValidate(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		holdsFit(t, s, text)
 		if s.Validate([]byte(text)) != nil {
 			return
 		}

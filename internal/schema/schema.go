@@ -34,6 +34,7 @@ type Schema struct {
 	Fields []Field
 
 	compiled *santhosh.Schema
+	fit      *fit
 	names    map[string]bool
 }
 

@@ -60,6 +60,7 @@ func (s *Schema) compile(from source) error {
 	if s.compiled, err = c.Compile(documentURL); err != nil {
 		return errors.New(strings.ReplaceAll(err.Error(), documentURL, ""))
 	}
+	s.fit = newFit(s.compiled)
 	s.names = map[string]bool{}
 	collectNames(doc, s.names)
 	return nil

@@ -45,6 +45,15 @@ func TestTheClockOfTheLedgerNeverRunsBackwards(t *testing.T) {
 	if e.Read.Before(settled.SettledAt) {
 		t.Errorf("a row of %v was read at %v", settled.SettledAt, e.Read)
 	}
+	clock.set(noon.Add(30 * time.Minute))
+	later, err := w.Get(w.ctx, "acme", first.ID)
+	w.must(err)
+	clock.set(noon)
+	again, err := w.Get(w.ctx, "acme", first.ID)
+	w.must(err)
+	if !later.Read.Equal(noon.Add(30*time.Minute)) || again.Read.Before(later.Read) {
+		t.Errorf("read at %v, then at %v", later.Read, again.Read)
+	}
 	clock.set(noon.Add(time.Hour))
 	if third := w.won(i); !third.CreatedAt.Equal(noon.Add(time.Hour)) {
 		t.Errorf("claimed at %v though the clock showed %v", third.CreatedAt, noon.Add(time.Hour))

@@ -19,6 +19,13 @@ func WithVFS(name string) Option { return option(func(s *settings) { s.vfs = nam
 // Queued is how many writes wait for the writer.
 func (l *Ledger) Queued() int { return l.writer.queued() }
 
+// Closing says that Close has begun.
+func (l *Ledger) Closing() bool {
+	l.writer.mu.Lock()
+	defer l.writer.mu.Unlock()
+	return l.writer.closed
+}
+
 // Write runs do in the writer, in a transaction that changes nothing else.
 func (l *Ledger) Write(ctx context.Context, do func() error) error {
 	return l.writer.submit(ctx, func(*write) error { return do() })

@@ -56,19 +56,20 @@ func TestR20AnOutcomeIsOfTheRowAsItStands(t *testing.T) {
 		})
 		t.Run("taken by "+by, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			clock := handAt(noon)
+			w := newWorld(t, clock.option())
 			taker := w.Ledger
 			if by == "another process" {
-				taker = open(t, w.path)
+				taker = open(t, w.path, clock.option())
 			}
-			retryable := w.apply(storetest.Change(w.won(w.intent()), store.Retryable, func(c *store.Change) { c.Due = store.DueIn(0) }))
+			atOnce := func(c *store.Change) { c.Due = store.DueIn(0) }
+			retryable := w.apply(storetest.Change(w.won(w.intent()), store.Retryable, atOnce))
 			taken, err := taker.Take(w.ctx, store.Take{Lease: time.Hour})
 			w.must(err)
 			if len(taken) != 1 || taken[0].ID != retryable.ID {
 				t.Fatalf("%d rows were taken", len(taken))
 			}
-			note := w.apply(storetest.Change(retryable, store.Retryable, func(c *store.Change) { c.Due = store.DueIn(time.Minute) }))
-			w.same(note)
+			w.same(w.apply(storetest.Change(retryable, store.Retryable, atOnce)))
 		})
 	}
 }
@@ -108,6 +109,9 @@ func TestARolledBackRowIsForgotten(t *testing.T) {
 		return err
 	}, bad, bad)
 	w.must(errs[0])
+	if moved.Version != o.Version+1 {
+		t.Errorf("the row was moved to version %d from %d", moved.Version, o.Version)
+	}
 	w.same(moved)
 	w.same(w.apply(storetest.Completion(moved, "r-1")))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ func (w *world) commits() int {
 }
 
 // atOnce makes the calls while the ledger is locked, so that all of them wait
-// for the writer when the lock goes, and returns their errors.
+// for the writer in their order when the lock goes, and returns their errors.
 func (w *world) atOnce(calls ...func() error) []error {
 	w.Helper()
 	unlock := w.locked()
@@ -41,8 +42,8 @@ func (w *world) atOnce(calls ...func() error) []error {
 	var wg sync.WaitGroup
 	for n, call := range calls {
 		wg.Go(func() { errs[n] = call() })
+		w.queued(n + 1)
 	}
-	w.queued(len(calls))
 	unlock()
 	wg.Wait()
 	return errs
@@ -270,9 +271,17 @@ func TestCloseFinishesWhatWasHandedIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.intent()
-	unlock := w.locked()
+	begun, goOn := make(chan struct{}), make(chan struct{})
 	const n = 16
-	answers := make(chan error, n)
+	answers := make(chan error, n+1)
+	go func() {
+		answers <- w.Write(w.ctx, func() error {
+			close(begun)
+			<-goOn
+			return nil
+		})
+	}()
+	<-begun
 	for range n {
 		call := w.claiming(storetest.Operation(i))
 		go func() { answers <- call() }()
@@ -280,8 +289,11 @@ func TestCloseFinishesWhatWasHandedIn(t *testing.T) {
 	w.queued(n)
 	closed := make(chan error)
 	go func() { closed <- w.Close() }()
-	unlock()
-	for range n {
+	for !w.Closing() {
+		runtime.Gosched()
+	}
+	close(goOn)
+	for range n + 1 {
 		w.must(<-answers)
 	}
 	w.must(<-closed)
