@@ -43,7 +43,7 @@ func (a *app) doctor() *cobra.Command {
 				checks = append(checks, more...)
 				return err
 			})
-			if exit, _ := meaning(err); err != nil && (exit == exitUsage || interrupted(err)) {
+			if exit, _ := meaning(err); err != nil && (exit == exitUsage || errors.Is(err, context.Canceled)) {
 				return err
 			}
 			if err != nil {

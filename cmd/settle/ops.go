@@ -164,7 +164,8 @@ func (a *app) showNext(p page, o settle.OperationDetail) {
 	}
 	for _, c := range o.Cases {
 		if c.ClosedAt.IsZero() {
-			p.field("case", "open; "+a.command("queue", "show", o.Operation))
+			p.field("case", "open")
+			p.command(a.command("queue", "show", o.Operation))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,6 +164,3 @@ func (m *meter) clear() {
 		fmt.Fprint(m.app.err, "\r\x1b[K")
 	}
 }
-
-// interrupted says that work was ended from outside.
-func interrupted(err error) bool { return errors.Is(err, context.Canceled) }

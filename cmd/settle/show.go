@@ -72,7 +72,8 @@ func (a *app) showHead(p page, f file) {
 	case c.Owner != "":
 		p.field("taken by", shown(c.Owner))
 	default:
-		p.field("taken by", "nobody; "+a.command("queue", "take", c.Operation))
+		p.field("taken by", "nobody")
+		p.command(a.command("queue", "take", c.Operation))
 	}
 	if !f.until.IsZero() {
 		p.field("approval", "counts as denied at "+a.when(f.until))
@@ -101,7 +102,8 @@ func (a *app) showWhat(p page, c settle.Case) {
 	}
 	showFields(p, c.Fields)
 	if len(c.Fields) > 0 {
-		p.field("", "values are hidden; "+a.command("queue", "reveal", c.Operation))
+		p.field("", "values are hidden; this shows them, and is journaled:")
+		p.command(a.command("queue", "reveal", c.Operation))
 	}
 }
 
@@ -172,7 +174,7 @@ func (a *app) showProposal(p page, f file) {
 	if prop.Resource != "" {
 		p.field("resource", shown(prop.Resource))
 	}
-	p.line("    %s", a.confirmCommand(f.Case))
+	p.command(a.confirmCommand(f.Case))
 }
 
 func (a *app) showDecisions(p page, f file) {
@@ -187,7 +189,7 @@ func (a *app) showDecisions(p page, f file) {
 			p.text(4, "not now: "+said(fmt.Errorf("%s", d.Refused)))
 			continue
 		}
-		p.line("    %s", a.decideCommand(f.Case, d.Kind))
+		p.command(a.decideCommand(f.Case, d.Kind))
 	}
 }
 

@@ -226,3 +226,6 @@ func (p page) hang(first, text string) {
 
 // line writes one line as it is.
 func (p page) line(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+// command writes a command to be typed: in one piece, so that it can be copied.
+func (p page) command(line string) { p.line("    %s", line) }
