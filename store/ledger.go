@@ -71,18 +71,23 @@ type Ledger interface {
 	// Purge looks at one page of operations in the order of their ids and takes
 	// the payload from those that are settled longer than their Retention and
 	// hang on nothing open: no unsettled parent, child or compensation, no open
-	// incident (R51). It deletes the tombstones of intents that are closed for
-	// longer than [ClosedGrace]; those count as removed too. What stays is a tombstone: FlagPurged, without arguments,
-	// result, fingerprint, field digests, call id and trace.
+	// incident (R51). What stays is a tombstone: FlagPurged, without arguments,
+	// result, fingerprint, field digests, call id and trace. A result or a trace
+	// that comes in later isn't kept, and a proposal only while its case is open.
+	//
+	// Under the same conditions it deletes operations of intents that are closed
+	// for longer than [ClosedGrace], but for those that stay: see CloseIntent.
 	Purge(ctx context.Context, p Purge) (Purged, error)
 
 	// CloseIntent closes an intent for good: its names go, its digest stays, its
 	// operations become tombstones (R52). [ErrUnsettled] where one of them is
 	// unsettled or has an open incident; closing again is no change. Once
-	// [ClosedGrace] is over, Purge deletes the tombstones with their journals,
-	// but for what has to stand in the way of others for ever: what Unique
-	// admitted (R14), and writes on a resource that aren't failed, without which
-	// an older one that they overtook would start again (R31).
+	// [ClosedGrace] is over, Purge deletes the settled operations with their
+	// journals and cases, but for what has to stand in the way of others for
+	// ever: what Unique admitted (R14), and writes on a resource that aren't
+	// failed, without which an older one that they overtook would start again
+	// (R31). A resource that completed one of those that are deleted still
+	// settles no other operation by attribute (R34).
 	CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error
 
 	// Declare keeps what people need to know of tools, the latest word on each;
@@ -270,16 +275,18 @@ type Change struct {
 	// Flags are added to the row's, whatever the move.
 	Flags uint8
 
-	// Of what follows, Take, Proposal, Resolve and Incident don't go with Start.
+	// Of what follows, Take, Proposal, Resolve and Incident don't go with Start:
+	// an attempt begins, and the ledger leaves them out.
 
 	// Trace is the span of the attempt that ended; it is kept for the links of
 	// replays.
 	Trace []byte
 
 	// Take, where it is not nil, sets who of the operators has the operation's
-	// case; "" releases it. It sets Taken in the row and Holder in the case.
+	// case; "" releases it. It sets Taken in the row and Holder in the cases that
+	// were open before the change, also in one that the change closes.
 	Take *string
-	// Proposal, where it is not nil, is kept with the open case (R41).
+	// Proposal, where it is not nil, is kept with the same cases (R41).
 	Proposal *[]byte
 	// Resolve closes the open incidents of the operation.
 	Resolve bool
@@ -369,7 +376,8 @@ type Purge struct {
 
 // Purged says what a page of a purge did.
 type Purged struct {
-	// Seen is how many operations the page had, Removed how many lost their payload.
+	// Seen is how many operations the page had, Removed how many of them lost
+	// their payload or were deleted.
 	Seen, Removed int
 	// Next continues the purge; zero at the end.
 	Next uuid.UUID

@@ -38,6 +38,7 @@ type Ledger struct {
 	audit     []store.Audit
 	declared  map[string]store.ToolRecord
 	sequence  map[store.Digest]int64
+	settled   map[resourceKey]bool // what operations that are forgotten were completed with
 }
 
 type contractKey struct {
@@ -48,6 +49,11 @@ type contractKey struct {
 type slotKey struct {
 	intent uuid.UUID
 	slot   store.Digest
+}
+
+type resourceKey struct {
+	tool     string
+	resource store.Digest
 }
 
 // Option configures [New].
@@ -73,6 +79,7 @@ func New(options ...Option) *Ledger {
 		cases:     map[uuid.UUID][]store.Case{},
 		declared:  map[string]store.ToolRecord{},
 		sequence:  map[store.Digest]int64{},
+		settled:   map[resourceKey]bool{},
 	}
 	for _, o := range options {
 		o(l)
@@ -172,14 +179,15 @@ func (l *Ledger) decided(c store.Change) bool {
 		func(e store.Event) bool { return e.Decision == c.Decision })
 }
 
-// resourceTaken says whether another operation of the tool is completed with the resource (R34).
+// resourceTaken says whether another operation of the tool is completed with the
+// resource, or was (R34).
 func (l *Ledger) resourceTaken(row *store.Operation, resource store.Digest) bool {
 	for _, o := range l.rows {
 		if o.ID != row.ID && o.Tool == row.Tool && o.State == store.Completed && o.ResourceDigest == resource {
 			return true
 		}
 	}
-	return false
+	return l.settled[resourceKey{row.Tool, resource}]
 }
 
 func (l *Ledger) uniqueTaken(row *store.Operation) bool {
@@ -188,7 +196,8 @@ func (l *Ledger) uniqueTaken(row *store.Operation) bool {
 }
 
 // fileCases opens and closes the case that a state needs, and incidents (R39).
-// Takes and proposals are those of the cases that are open after the move.
+// Takes and proposals go to the cases that were open before the move. A case of
+// a tombstone keeps its proposal for as long as somebody can confirm it.
 func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now time.Time) {
 	list := l.cases[after.ID]
 	moved := before.State != after.State
@@ -208,6 +217,9 @@ func (l *Ledger) fileCases(before, after store.Operation, c store.Change, now ti
 		left := before.State.NeedsCase() && moved && !list[i].Incident
 		if left || c.Resolve && list[i].Incident {
 			list[i].ClosedAt = now
+			if after.Flags&store.FlagPurged != 0 {
+				list[i].Proposal = nil
+			}
 		}
 	}
 	open := func(reason string, incident bool) {

@@ -109,15 +109,18 @@ func (l *Ledger) purgeable(row *store.Operation, p store.Purge, now time.Time) b
 	if p.Principal != [32]byte{} {
 		return l.intent[row.Intent].Principal == p.Principal
 	}
-	if !row.State.Settled() || row.Retention == 0 || row.SettledAt.Add(row.Retention).After(now) {
-		return false
-	}
+	return row.State.Settled() && row.Retention != 0 && !row.SettledAt.Add(row.Retention).After(now) && !l.hangs(row)
+}
+
+// hangs says whether the row hangs on something open (R51): an unsettled
+// relative, or an incident.
+func (l *Ledger) hangs(row *store.Operation) bool {
 	for _, other := range l.rows {
 		if !other.State.Settled() && (other.ID == row.Parent || other.Parent == row.ID) {
-			return false
+			return true
 		}
 	}
-	return !l.hasOpenCase(row)
+	return l.hasOpenCase(row)
 }
 
 func (l *Ledger) hasOpenCase(row *store.Operation) bool {
@@ -165,18 +168,23 @@ func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUI
 	return nil
 }
 
-// departs says whether a tombstone goes: its intent is closed for long enough,
-// and it doesn't stand in the way of others for ever. That do the one operation
-// that Unique admits (R14), and the writes on a resource, without which an older
-// one that they overtook would start again and undo them (R31).
+// departs says whether a row goes: its intent is closed for long enough, it hangs
+// on nothing open, and it doesn't stand in the way of others for ever. That do
+// the one operation that Unique admits (R14), and the writes on a resource,
+// without which an older one that they overtook would start again and undo them
+// (R31).
 func (l *Ledger) departs(row *store.Operation, now time.Time) bool {
 	closed := l.intent[row.Intent].ClosedAt
 	stands := row.State != store.Failed && (!row.Unique.IsZero() || !row.ResourceKey.IsZero())
-	return row.State.Settled() && !stands && !closed.IsZero() && !closed.Add(store.ClosedGrace).After(now) && !l.hasOpenCase(row)
+	return row.State.Settled() && !stands && !closed.IsZero() && !closed.Add(store.ClosedGrace).After(now) && !l.hangs(row)
 }
 
-// forget removes a row with its journal.
+// forget removes a row with its journal. What it was completed with settles no
+// other operation all the same (R34).
 func (l *Ledger) forget(row *store.Operation) {
+	if row.State == store.Completed && !row.ResourceDigest.IsZero() {
+		l.settled[resourceKey{row.Tool, row.ResourceDigest}] = true
+	}
 	delete(l.rows, row.ID)
 	delete(l.events, row.ID)
 	delete(l.cases, row.ID)

@@ -23,30 +23,31 @@ func closing(s suite) {
 			w.wantIntent(got, wanted)
 		}
 	})
-	s.test("R52AClosedIntentsOperationsAreGoneWithTheirJournals", func(w *world) {
+	s.test("R52AClosedIntentsOperationsAreTombstones", func(w *world) {
 		i, other := w.intentOf("acme", "t-1"), w.intentOf("acme", "t-2")
-		var all []store.Operation
-		for _, state := range store.States() {
-			if state.Settled() {
-				all = append(all, w.standing(i, state))
-			}
-		}
+		all := w.settled(i)
 		kept := w.standing(other, store.Completed, On(all[0], 1))
 		w.close(i)
 		for _, o := range all {
-			w.absent(o)
-			want(w, "cases", len(w.casesOf(o)), 0)
-			w.wantRecorded(w.claim(Claim(Operation(i, On(o, 1)), Look)))
+			row := w.wantTombstone(o)
+			w.wantRecorded(w.claim(Claim(Operation(i, On(o, 1)))), row)
 		}
-		want(w, "operations of the intent", len(w.inIntent(i)), 0)
+		want(w, "operations of the intent", len(w.inIntent(i)), len(all))
 		w.unchanged(kept)
-		w.verify(kept)
 	})
-	s.test("R52TombstonesGoWithTheirIntent", func(w *world) {
+	s.test("R52ClosingLeavesTombstonesAsTheyAre", func(w *world) {
 		i := w.intent()
-		o := w.purged(i, store.Completed)
+		row := w.wantTombstone(w.purged(i, store.Completed))
 		w.close(i)
-		w.absent(o)
+		w.unchanged(row)
+	})
+	s.test("R52AClosedIntentsCasesLoseTheirProposals", func(w *world) {
+		i := w.intent()
+		o := w.apply(Change(w.standing(i, store.Manual), store.Manual, proposes([]byte(`{"result":{"id":"r-1"}}`))))
+		o = w.apply(Change(o, store.Abandoned))
+		w.close(i)
+		w.wantCases(o, "closed because")
+		want(w, "the proposal", string(w.casesOf(o)[0].Case.Proposal), "")
 	})
 	s.test("R52AnIntentThatDidNothingIsClosed", func(w *world) {
 		i := w.intent()
@@ -66,7 +67,7 @@ func closing(s suite) {
 		i := w.intent()
 		o := w.standing(i, store.Completed)
 		w.race(6, func(_ int, l store.Ledger) error { return l.CloseIntent(w.ctx, i.TenantName, i.ID) })
-		w.absent(o)
+		w.wantTombstone(o)
 	})
 }
 
@@ -89,9 +90,9 @@ func closingRefused(s suite) {
 		w.wantUnclosed(i)
 		w.unchanged(o)
 		w.wantCases(o, "open second_effect incident")
-		w.apply(Change(o, store.Completed, resolves))
+		o = w.apply(Change(o, store.Completed, resolves))
 		w.close(i)
-		w.absent(o)
+		w.wantTombstone(o)
 	})
 	s.test("R46AnotherTenantsIntentIsNotFound", func(w *world) {
 		i := w.intentOf("acme", "t")
@@ -116,67 +117,18 @@ func closingRefused(s suite) {
 	s.test("R52ClosingAndReopeningAreDecidedTogether", func(w *world) {
 		for range 16 {
 			closingRace(w)
+			incidentRace(w)
 		}
 	})
 }
 
-// closingKeeps: what stands in the way of others for ever stays as a tombstone.
-func closingKeeps(s suite) {
-	s.test("R14UniquenessOutlivesItsIntent", func(w *world) {
-		for _, state := range store.States() {
-			if !state.Settled() {
-				continue
-			}
-			only, i := uniquely(), w.intent()
-			o := w.standing(i, state, only)
-			w.close(i)
-			if state == store.Failed {
-				w.absent(o)
-				w.record(w.intent(), only)
-				continue
-			}
-			row := w.wantTombstone(o)
-			a := w.claim(Claim(Operation(w.intent(), only)))
-			w.wantRefused(a, store.RefusedUnique, row)
-			want(w, "the intent's task", a.Others[0].Of.Task, "")
-		}
-	})
-	s.test("R31WhatOvertookAnOlderWriteStillDoes", func(w *world) {
-		resource, i := SomeDigest(), w.intent()
-		older := w.standing(w.intent(), store.Retryable, Writes(resource))
-		newer := w.standing(i, store.Completed, Writes(resource))
-		w.close(i)
-		row := w.wantTombstone(newer)
-		want(w, "overtaken", refused[*store.BlockedError](w, Attempt(older)).Overtaken, true)
-		look := w.claim(Claim(Operation(w.intent(), Writes(resource)), Look))
-		if look.Newest == nil {
-			w.Fatal("a look isn't shown the newest write")
-		}
-		w.wantRow(look.Newest.Operation, row)
-	})
-	s.test("R31AWriteInDoubtStillBlocks", func(w *world) {
-		resource := SomeDigest()
-		lower := w.doubtful(store.Completed, Writes(resource))
-		w.must(w.Ledger.CloseIntent(w.ctx, w.tenantOf(lower), lower.Intent), "CloseIntent")
-		a := w.claim(Claim(Operation(w.intent(), Writes(resource))))
-		want(w, "the state", a.Operation.State, store.Retryable)
-		w.wantOthers(a.Others, w.wantTombstone(lower))
-	})
-	s.test("R31AFailedWriteGoesWithItsIntent", func(w *world) {
-		resource, i := SomeDigest(), w.intent()
-		older := w.standing(w.intent(), store.Retryable, Writes(resource))
-		failed := w.standing(i, store.Failed, Writes(resource))
-		w.close(i)
-		w.absent(failed)
-		w.apply(Attempt(older))
-	})
-}
-
-// closingRace lets a person reopen an operation of an intent that is being closed.
+// closingRace lets a person reopen an operation of an intent that is being
+// closed: either the intent stays open for it, or it is reopened as a tombstone.
 func closingRace(w *world) {
 	i := w.intent()
 	o := w.standing(i, store.Failed)
-	var reopened, closed atomic.Bool
+	c := Change(o, store.Manual)
+	var closed atomic.Bool
 	w.race(2, func(n int, l store.Ledger) error {
 		if n == 0 {
 			err := l.CloseIntent(w.ctx, i.TenantName, i.ID)
@@ -186,22 +138,57 @@ func closingRace(w *world) {
 			}
 			return err
 		}
-		_, err := l.Apply(w.ctx, Change(o, store.Manual))
-		reopened.Store(err == nil)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
+		_, err := l.Apply(w.ctx, c)
 		return err
 	})
-	if reopened.Load() == closed.Load() || closed.Load() != w.gone(o) {
-		w.Errorf("the intent was closed: %v, its operation was reopened: %v and is gone: %v", closed.Load(), reopened.Load(), w.gone(o))
+	after := w.read(o)
+	if closed.Load() {
+		o = tombstone(o)
 	}
+	wanted, _ := store.Next(o, c, after.TailAt)
+	w.wantRow(after, wanted)
+	w.verify(after)
+	want(w, "the intent is closed", !w.proposeAgain(i).ClosedAt.IsZero(), closed.Load())
+}
+
+// incidentRace lets an incident be opened on an operation of an intent that is
+// being closed.
+func incidentRace(w *world) {
+	i := w.intent()
+	o := w.standing(i, store.Completed)
+	var closed atomic.Bool
+	w.race(2, func(n int, l store.Ledger) error {
+		if n == 0 {
+			err := l.CloseIntent(w.ctx, i.TenantName, i.ID)
+			closed.Store(err == nil)
+			if errors.Is(err, store.ErrUnsettled) {
+				return nil
+			}
+			return err
+		}
+		_, err := l.Apply(w.ctx, Change(o, store.Completed, incident("second_effect")))
+		return err
+	})
+	w.wantCases(o, "open second_effect incident")
+	want(w, "a tombstone", w.read(o).Flags&store.FlagPurged != 0, closed.Load())
 }
 
 // close closes an intent, which must be possible.
 func (w *world) close(i store.Intent) {
 	w.Helper()
 	w.must(w.Ledger.CloseIntent(w.ctx, i.TenantName, i.ID), "CloseIntent")
+}
+
+// settled makes an operation of the intent in each settled state.
+func (w *world) settled(i store.Intent) []store.Operation {
+	w.Helper()
+	var all []store.Operation
+	for _, state := range store.States() {
+		if state.Settled() {
+			all = append(all, w.standing(i, state))
+		}
+	}
+	return all
 }
 
 // proposeAgain reads an intent by the names that it was proposed with.

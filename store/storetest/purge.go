@@ -219,6 +219,16 @@ func purgePages(s suite) {
 // purgeRace lets processes purge at once. One may step over what another has.
 func purgeRace(w *world) {
 	all := w.purgeable(20)
+	w.wantPurgedOnce(len(all))
+	for _, o := range all {
+		w.wantTombstone(o)
+	}
+}
+
+// wantPurgedOnce lets six purges run at once, and one after them, and requires
+// them to remove so many together.
+func (w *world) wantPurgedOnce(wanted int) {
+	w.Helper()
 	removed := make([]int, 6)
 	w.race(len(removed), func(n int, l store.Ledger) error {
 		some, err := w.purgeBy(l, store.Purge{Limit: 3})
@@ -229,10 +239,7 @@ func purgeRace(w *world) {
 	for _, n := range removed {
 		sum += n
 	}
-	want(w, "payloads that were removed", sum, len(all))
-	for _, o := range all {
-		w.wantTombstone(o)
-	}
+	want(w, "operations that were removed", sum, wanted)
 }
 
 // purgeable makes operations whose retention is over.

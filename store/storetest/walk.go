@@ -61,6 +61,7 @@ type walker struct {
 	last     string // the last step, for the report
 
 	intents []store.Intent
+	short   map[uuid.UUID]bool // intents that are closed as soon as they have done something
 	slots   []*slot
 	rows    map[uuid.UUID]*pair
 	order   []uuid.UUID // of rows, so that a seed always picks the same
@@ -98,7 +99,7 @@ const (
 var kindNames = [kinds]string{"plain", "whole", "only", "write", "numbered"}
 
 func newWalker(got, ref *world, seed uint64) *walker {
-	k := &walker{Rand: rand.New(rand.NewPCG(seed, 0)), got: got, ref: ref, rows: map[uuid.UUID]*pair{}}
+	k := &walker{Rand: rand.New(rand.NewPCG(seed, 0)), got: got, ref: ref, short: map[uuid.UUID]bool{}, rows: map[uuid.UUID]*pair{}}
 	for _, tenant := range []string{"acme", "umbrella"} {
 		for _, task := range []string{"t-1", "t-2"} {
 			k.intent(tenant, "agent of "+task, task)

@@ -12,21 +12,17 @@ import (
 	"github.com/settle-go/settle/store"
 )
 
-// people adds to a change what operators do, and incidents. Cases are taken
-// where they stay open, and not in the change that opens one.
+// people adds to a change what operators do, and incidents.
 func (k *walker) people(c *store.Change) {
 	c.Resolve = k.chance(20)
-	switch {
-	case c.To != c.Of.State:
-	case c.To.Settled() && k.chance(30):
-		c.Incident, c.Resolve = "late_success", false
-	default:
-		if k.chance(20) {
-			c.Take = new(pick(k, []string{"ann", "bob", ""}))
-		}
-		if k.chance(20) {
-			c.Proposal = new([]byte(pick(k, []string{"fail", "happened", ""})))
-		}
+	if k.chance(20) {
+		c.Take = new(pick(k, []string{"ann", "bob", ""}))
+	}
+	if k.chance(20) {
+		c.Proposal = new([]byte(pick(k, []string{"fail", "happened", ""})))
+	}
+	if c.To.Settled() && k.chance(10) || c.To == store.Running && k.chance(10) {
+		c.Incident = "late_success"
 	}
 }
 
@@ -129,30 +125,41 @@ func (k *walker) purge() {
 		p.Principal = pick(k, k.intents).Principal
 	}
 	k.last = fmt.Sprintf("purge of %d", p.Limit)
-	want(k.got, "payloads that were removed", k.got.purgeFrom(p), k.ref.purgeFrom(p))
-	for _, id := range k.order {
-		if o := k.rows[id].ref; o.State.Settled() {
-			k.compareRow(k.got.read(o), k.ref.read(o))
-		}
-	}
+	want(k.got, "operations that were removed", k.got.purgeFrom(p), k.ref.purgeFrom(p))
+	k.order = slices.DeleteFunc(k.order, k.compareSettled)
 }
 
-// close lets an intent do something, mostly to its end, and closes it. Nothing
-// is claimed in it afterwards.
+// compareSettled compares a settled row, and says whether it is gone.
+func (k *walker) compareSettled(id uuid.UUID) bool {
+	o := k.rows[id].ref
+	if !o.State.Settled() {
+		return false
+	}
+	if !k.ref.gone(o) {
+		k.compareRow(k.got.read(o), k.ref.read(o))
+		return false
+	}
+	k.got.wantGone(o)
+	delete(k.rows, id)
+	return true
+}
+
+// close lets an intent do something, mostly to its end, and closes it. Its slots
+// are claimed again like all others, as by a process that knew it from before.
 func (k *walker) close() {
 	i := k.intent(pick(k, []string{"acme", "umbrella"}), "agent", fmt.Sprint("short ", k.count))
+	k.short[i.ID] = true
 	for range k.IntN(4) {
 		s := k.newSlot(kind(k.IntN(int(kinds))), i)
+		k.slots = append(k.slots, s)
 		k.claimAll(s)
 		id, ok := k.atSlot(s)
 		if !ok {
 			continue
 		}
-		allowed := slices.DeleteFunc(nextStates(k.rows[id].ref.State), func(to store.State) bool {
-			// A failed write goes with its number, which may be given again.
-			return !to.Settled() && !k.chance(5) || to == store.Failed && s.kind == write
-		})
-		k.apply(k.rows[id].got, k.rows[id].ref, pick(k, allowed))
+		o := k.rows[id]
+		allowed := slices.DeleteFunc(k.nextStates(o.ref), func(to store.State) bool { return !to.Settled() && !k.chance(5) })
+		k.apply(o.got, o.ref, pick(k, allowed))
 	}
 	tenant := i.TenantName
 	if k.chance(10) {
@@ -166,24 +173,7 @@ func (k *walker) close() {
 			k.got.Errorf("got the error %v, want %v", err, wanted)
 		}
 	}
-	k.drop(i)
-}
-
-// drop forgets the rows that are gone with their intent.
-func (k *walker) drop(i store.Intent) {
-	k.order = slices.DeleteFunc(k.order, func(id uuid.UUID) bool {
-		o := k.rows[id].ref
-		if o.Intent != i.ID {
-			return false
-		}
-		gone := k.ref.gone(o)
-		want(k.got, "whether the operation is gone", k.got.gone(o), gone)
-		if gone {
-			k.got.absent(o)
-			delete(k.rows, id)
-		} else {
-			k.compareRow(k.got.read(o), k.ref.read(o))
-		}
-		return gone
-	})
+	for _, o := range k.ref.inIntent(i) {
+		k.compareRow(k.got.read(o), o)
+	}
 }

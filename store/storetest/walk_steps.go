@@ -105,11 +105,12 @@ func (k *walker) change() {
 	if k.chance(15) && p.oldRef.Version > 0 {
 		got, ref = p.oldGot, p.oldRef
 	}
-	to := pick(k, store.States())
-	if allowed := nextStates(ref.State); slices.Contains(allowed, store.Running) && k.chance(35) {
+	allowed := k.nextStates(ref)
+	to := pick(k, allowed)
+	if slices.Contains(allowed, store.Running) && k.chance(35) {
 		to = store.Running
-	} else if k.chance(90) {
-		to = pick(k, allowed)
+	} else if other := pick(k, store.States()); k.chance(10) && !(store.Move{From: ref.State, To: other}).Allowed() {
+		to = other
 	}
 	k.apply(got, ref, to)
 }
@@ -158,10 +159,12 @@ func (k *walker) changeOf(o store.Operation, to store.State) store.Change {
 	return c
 }
 
-func nextStates(from store.State) []store.State {
+// nextStates are those that a row may move to. A write of a closed intent doesn't
+// fail here: it would go with its number, which may be given again.
+func (k *walker) nextStates(o store.Operation) []store.State {
 	var all []store.State
 	for _, m := range store.Moves() {
-		if m.From == from {
+		if m.From == o.State && (m.To != store.Failed || o.ResourceKey.IsZero() || !k.short[o.Intent]) {
 			all = append(all, m.To)
 		}
 	}
