@@ -15,7 +15,8 @@ const (
 	decided       = `SELECT 1 FROM settle_event WHERE operation = ? AND decision = ? AND decision IS NOT NULL`
 	otherResource = `SELECT 1 FROM settle_operation
 		WHERE tool = ? AND resource_digest = ? AND resource_digest IS NOT NULL AND state = 'completed' AND id <> ? LIMIT 1`
-	otherUnique = `SELECT 1 FROM settle_operation
+	formerResource = `SELECT 1 FROM settle_outcome WHERE tool = ? AND resource_digest = ?`
+	otherUnique    = `SELECT 1 FROM settle_operation
 		WHERE unique_digest = ? AND unique_digest IS NOT NULL AND state <> 'failed' AND id <> ?`
 )
 
@@ -99,7 +100,7 @@ func (w *write) permits(row *store.Operation, c *store.Change) error {
 		}
 	}
 	if c.To == store.Completed && c.ByAttribute {
-		if taken, err := w.has(otherResource, row.Tool, c.ResourceDigest[:], row.ID[:]); err != nil || taken {
+		if taken, err := w.settles(row, c.ResourceDigest); err != nil || taken {
 			return cmp.Or[error](err, &store.ResourceTakenError{})
 		}
 	}
@@ -109,4 +110,14 @@ func (w *write) permits(row *store.Operation, c *store.Change) error {
 		}
 	}
 	return nil
+}
+
+// settles says whether the resource settles another operation of the tool, or
+// one that is deleted (R34).
+func (w *write) settles(row *store.Operation, resource store.Digest) (bool, error) {
+	taken, err := w.has(otherResource, row.Tool, resource[:], row.ID[:])
+	if err != nil || taken {
+		return taken, err
+	}
+	return w.has(formerResource, row.Tool, resource[:])
 }

@@ -16,12 +16,15 @@ const (
 	openCase      = `INSERT INTO settle_case (id, operation, tenant, tool, reason, incident, opened_at) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	takeCase      = `UPDATE settle_case SET holder = ?, held_at = ? WHERE operation = ? AND closed_at IS NULL`
 	proposeOnCase = `UPDATE settle_case SET proposal = ? WHERE operation = ? AND closed_at IS NULL`
+	// dropClosed keeps a tombstone's proposals only for as long as somebody can confirm them (R51).
+	dropClosed = `UPDATE settle_case SET proposal = NULL WHERE operation = ? AND closed_at IS NOT NULL AND proposal IS NOT NULL`
 )
 
 // fileCases keeps an operation's cases: it opens and closes the one that a state
 // needs, opens and closes incidents, and notes who has taken what (R39, R41).
 func (w *write) fileCases(before, after *store.Operation, c *store.Change) error {
-	moved := before.State != after.State
+	left := before.State.NeedsCase() && before.State != after.State
+	came := after.State.NeedsCase() && before.State != after.State
 	if c.Start != nil {
 		c = &store.Change{} // an attempt begins, and nothing of a person's goes with it
 	}
@@ -35,7 +38,7 @@ func (w *write) fileCases(before, after *store.Operation, c *store.Change) error
 			return err
 		}
 	}
-	if moved && before.State.NeedsCase() {
+	if left {
 		if _, err := w.exec(closeCase, w.now.UnixMicro(), after.ID[:], int64(0)); err != nil {
 			return err
 		}
@@ -45,7 +48,12 @@ func (w *write) fileCases(before, after *store.Operation, c *store.Change) error
 			return err
 		}
 	}
-	if moved && after.State.NeedsCase() {
+	if (left || c.Resolve) && after.Flags&store.FlagPurged != 0 {
+		if _, err := w.exec(dropClosed, after.ID[:]); err != nil {
+			return err
+		}
+	}
+	if came {
 		if err := w.openCase(after, after.Reason, 0); err != nil {
 			return err
 		}

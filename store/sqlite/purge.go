@@ -10,104 +10,134 @@ import (
 	"github.com/settle-go/settle/store"
 )
 
+// A purge judges a row at the ledger's instant ?2. An intent is closed for long
+// enough where that was before ?3, and ?4 marks tombstones.
 const (
-	purgePage = `SELECT id FROM settle_operation WHERE id > ? ORDER BY id LIMIT ?`
-	// entomb leaves of a row what has to be known for ever (R51).
-	entomb = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
-		fingerprint = NULL, trace = NULL, call_id = NULL WHERE id = ? AND flags & ? = 0 `
-	// retired is a row past its retention that hangs on nothing open.
-	retired = `AND settled_at IS NOT NULL AND retention > 0 AND settled_at + retention <= ?
-		AND NOT EXISTS (SELECT 1 FROM settle_operation p WHERE p.id = settle_operation.parent AND p.settled_at IS NULL)
-		AND NOT EXISTS (SELECT 1 FROM settle_operation k
-			WHERE k.parent = settle_operation.id AND k.parent IS NOT NULL AND k.settled_at IS NULL)
-		AND NOT EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = settle_operation.id AND c.closed_at IS NULL)`
-	// A proposal holds the result that a person gave.
-	dropProposal = `UPDATE settle_case SET proposal = NULL WHERE operation = ? AND proposal IS NOT NULL`
-	ofPrincipal  = `AND intent IN (SELECT id FROM settle_intent WHERE principal = ?)`
+	// hangs is true of what something open keeps: an unsettled relative or an
+	// incident (R51).
+	hangs = `(EXISTS (SELECT 1 FROM settle_operation p WHERE p.id = o.parent AND p.settled_at IS NULL)
+		OR EXISTS (SELECT 1 FROM settle_operation k WHERE k.parent = o.id AND k.parent IS NOT NULL AND k.settled_at IS NULL)
+		OR EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = o.id AND c.closed_at IS NULL))`
+	// departs is true of what is deleted: all of a closed intent but what has to
+	// stand in the way of others for ever (R14, R31).
+	departs = `(o.settled_at IS NOT NULL AND EXISTS (SELECT 1 FROM settle_intent i WHERE i.id = o.intent AND i.closed_at <= ?3)
+		AND (o.state = 'failed' OR (o.unique_digest IS NULL AND o.resource_key IS NULL)) AND NOT ` + hangs + `)`
+	// retired is true of what loses its payload.
+	retired = `(o.settled_at IS NOT NULL AND o.retention > 0 AND o.settled_at + o.retention <= ?2 AND o.flags & ?4 = 0 AND NOT ` + hangs + `)`
+
+	purgePage = `SELECT o.id, ` + departs + ` OR ` + retired + ` FROM settle_operation o WHERE o.id > ?1 ORDER BY o.id LIMIT ?5`
+	purged    = `SELECT ` + departs + ` FROM settle_operation o WHERE o.id = ?1 AND (` + departs + ` OR ` + retired + `)`
+	erasePage = `SELECT o.id, o.flags & ?2 = 0 AND EXISTS (SELECT 1 FROM settle_intent i WHERE i.id = o.intent AND i.principal = ?3)
+		FROM settle_operation o WHERE o.id > ?1 ORDER BY o.id LIMIT ?4`
 )
 
-// Purge implements [store.Ledger]. The page is found without the writer; each
-// row is judged again under the lock.
+// Purge implements [store.Ledger]. The page is read without the writer, so that
+// one on which nothing is to be done costs the writers nothing; what is judged
+// so is judged again under the lock.
 func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
 	limit := cmp.Or(max(p.Limit, 0), 1000)
+	var done store.Purged
+	var last uuid.UUID
 	var page []uuid.UUID
 	err := l.read(ctx, func(v *view) error {
+		sql, args := purgePage, append(v.purgeArgs(p.After), int64(limit))
+		if p.Principal != [32]byte{} {
+			sql, args = erasePage, []driver.Value{p.After[:], int64(store.FlagPurged), p.Principal[:], int64(limit)}
+		}
+		done, page = store.Purged{}, nil
 		return v.query(ctx, func(values []driver.Value) error {
-			var id uuid.UUID
-			err := decode(&id, values[0])
-			page = append(page, id)
+			var due bool
+			err := decodeAll([]any{&last, &due}, values)
+			if done.Seen++; due {
+				page = append(page, last)
+			}
 			return err
-		}, purgePage, p.After[:], int64(limit))
+		}, sql, args...)
 	})
-	if err != nil || len(page) == 0 {
+	if err != nil {
 		return store.Purged{}, err
 	}
-	done := store.Purged{Seen: len(page)}
-	if len(page) == limit {
-		done.Next = page[len(page)-1]
+	if done.Seen == limit {
+		done.Next = last
 	}
-	done.Removed, err = written(ctx, l, func(w *write) (int, error) { return w.purge(page, p.Principal) })
-	return done, err
+	if len(page) == 0 {
+		return done, nil
+	}
+	done.Removed, err = written(ctx, l, func(w *write) (int, error) { return w.purge(page, p) })
+	if err != nil {
+		return store.Purged{}, err
+	}
+	return done, nil
 }
 
-func (w *write) purge(page []uuid.UUID, principal [32]byte) (removed int, err error) {
+func (v *view) purgeArgs(id uuid.UUID) []driver.Value {
+	return []driver.Value{id[:], v.now.UnixMicro(), v.now.Add(-store.ClosedGrace).UnixMicro(), int64(store.FlagPurged)}
+}
+
+// purge takes the payloads of the page's rows, or the rows.
+func (w *write) purge(page []uuid.UUID, p store.Purge) (removed int, err error) {
 	for _, id := range page {
-		w.recent.forget(id)
-		if principal == [32]byte{} {
-			if gone, err := w.remove(id); err != nil {
+		var goes bool
+		if p.Principal == [32]byte{} {
+			due, err := w.first([]any{&goes}, purged, w.purgeArgs(id)...)
+			if err != nil {
 				return 0, err
-			} else if gone {
-				removed++
+			}
+			if !due {
 				continue
 			}
 		}
-		args := []driver.Value{int64(store.FlagPurged), id[:], int64(store.FlagPurged)}
-		sql := entomb + retired
-		if principal != [32]byte{} {
-			sql, args = entomb+ofPrincipal, append(args, principal[:])
-		} else {
-			args = append(args, w.now.UnixMicro())
+		w.recent.forget(id)
+		do := w.entomb
+		if goes {
+			do = w.remove
 		}
-		n, err := w.exec(sql, args...)
+		n, err := do(id)
 		if err != nil {
 			return 0, err
 		}
-		if removed += int(n); n == 0 {
-			continue
-		}
-		if _, err := w.exec(dropProposal, id[:]); err != nil {
-			return 0, err
-		}
+		removed += n
 	}
 	return removed, nil
 }
 
-// departed are the rows of the page that go: tombstones of intents that are
-// closed for long enough, but for what has to stand in the way of others for
-// ever (R14, R31).
-const departed = `id = ? AND settled_at IS NOT NULL AND NOT (state <> 'failed' AND (unique_digest IS NOT NULL OR resource_key IS NOT NULL))
-	AND EXISTS (SELECT 1 FROM settle_intent i WHERE i.id = intent AND i.closed_at IS NOT NULL AND i.closed_at <= ?)
-	AND NOT EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = settle_operation.id AND c.closed_at IS NULL)`
+const (
+	// bare leaves of a row what has to be known for ever (R51).
+	bare = `UPDATE settle_operation SET flags = flags | ?1, arguments = NULL, result = NULL, fields = NULL,
+		fingerprint = NULL, trace = NULL, call_id = NULL WHERE flags & ?1 = 0 AND `
+	entomb    = bare + `id = ?2`
+	entombAll = bare + `intent = ?2`
+	// A proposal holds the result that a person gave.
+	dropProposal  = `UPDATE settle_case SET proposal = NULL WHERE operation = ? AND proposal IS NOT NULL`
+	dropProposals = `UPDATE settle_case SET proposal = NULL
+		WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?) AND proposal IS NOT NULL`
+)
+
+func (w *write) entomb(id uuid.UUID) (int, error) {
+	n, err := w.exec(entomb, int64(store.FlagPurged), id[:])
+	if err == nil && n > 0 {
+		_, err = w.exec(dropProposal, id[:])
+	}
+	return int(n), err
+}
 
 const (
-	leaves       = `SELECT 1 FROM settle_operation WHERE ` + departed
+	// keepResource keeps a deleted operation's resource from settling another one (R34).
+	keepResource = `INSERT INTO settle_outcome (tool, resource_digest) SELECT tool, resource_digest FROM settle_operation
+		WHERE id = ? AND state = 'completed' AND resource_digest IS NOT NULL ON CONFLICT DO NOTHING`
 	deleteCases  = `DELETE FROM settle_case WHERE operation = ?`
 	deleteEvents = `DELETE FROM settle_event WHERE operation = ?`
 	deleteRow    = `DELETE FROM settle_operation WHERE id = ?`
 )
 
-// remove deletes a row that goes, with its journal and its cases.
-func (w *write) remove(id uuid.UUID) (gone bool, err error) {
-	before := w.now.Add(-store.ClosedGrace).UnixMicro()
-	if gone, err = w.has(leaves, id[:], before); err != nil || !gone {
-		return false, err
-	}
-	for _, sql := range []string{deleteCases, deleteEvents, deleteRow} {
+// remove deletes a row with its journal and its cases.
+func (w *write) remove(id uuid.UUID) (int, error) {
+	for _, sql := range []string{keepResource, deleteCases, deleteEvents, deleteRow} {
 		if _, err := w.exec(sql, id[:]); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
-	return true, nil
+	return 1, nil
 }
 
 const (
@@ -115,9 +145,6 @@ const (
 	unsettled   = `SELECT 1 FROM settle_operation o WHERE intent = ? AND (settled_at IS NULL
 		OR EXISTS (SELECT 1 FROM settle_case c WHERE c.operation = o.id AND c.closed_at IS NULL)) LIMIT 1`
 	closeIntent = `UPDATE settle_intent SET closed_at = ?, subject = '', task = '', goal = '' WHERE id = ?`
-	entombAll   = `UPDATE settle_operation SET flags = flags | ?, arguments = NULL, result = NULL, fields = NULL,
-		fingerprint = NULL, trace = NULL, call_id = NULL WHERE intent = ?`
-	dropProposals = `UPDATE settle_case SET proposal = NULL WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?)`
 )
 
 // CloseIntent implements [store.Ledger].

@@ -110,6 +110,13 @@ CREATE INDEX settle_operation_write_open ON settle_operation (resource_key, reso
 CREATE UNIQUE INDEX settle_operation_by_attribute ON settle_operation (tool, resource_digest) WHERE by_attribute = 1;
 CREATE INDEX settle_operation_resource ON settle_operation (tool, resource_digest)
     WHERE resource_digest IS NOT NULL AND state = 'completed';
+-- What deleted operations of closed intents were completed with: it settles no
+-- other one (R34).
+CREATE TABLE settle_outcome (
+    tool            TEXT NOT NULL,
+    resource_digest BLOB NOT NULL,
+    PRIMARY KEY (tool, resource_digest)
+) STRICT, WITHOUT ROWID;
 -- The same side effect in other intents (R39).
 CREATE INDEX settle_operation_node ON settle_operation (node) WHERE node IS NOT NULL;
 CREATE INDEX settle_operation_parent ON settle_operation (parent, id) WHERE parent IS NOT NULL;
