@@ -255,18 +255,19 @@ func resourceDigest(resource string) store.Digest {
 }
 
 // pauses are the waits between attempts: exponential, with full jitter (R28).
+// Most jobs never pause.
 type pauses struct{ policy *backoff.ExponentialBackOff }
 
-func newPauses() pauses {
-	p := backoff.NewExponentialBackOff()
-	p.InitialInterval, p.MaxInterval, p.MaxElapsedTime = firstBackoff/2, maxBackoff/2, 0
-	// A factor of 1 spreads each pause from nothing to twice the interval.
-	p.RandomizationFactor = 1
-	p.Reset()
-	return pauses{p}
+func (p *pauses) next() time.Duration {
+	if p.policy == nil {
+		p.policy = backoff.NewExponentialBackOff()
+		p.policy.InitialInterval, p.policy.MaxInterval, p.policy.MaxElapsedTime = firstBackoff/2, maxBackoff/2, 0
+		// A factor of 1 spreads each pause from nothing to twice the interval.
+		p.policy.RandomizationFactor = 1
+		p.policy.Reset()
+	}
+	return p.policy.NextBackOff()
 }
-
-func (p pauses) next() time.Duration { return p.policy.NextBackOff() }
 
 // sleep waits, unless the executor shuts down first.
 func (x *Executor) sleep(d time.Duration) bool {
