@@ -196,14 +196,7 @@ func TestS80BatchesInOppositeOrder(t *testing.T) {
 		p, q := w.start(), w.start()
 		var turns []<-chan []settle.Outcome
 		for range 8 {
-			for _, turn := range []struct {
-				p     *process
-				calls []settle.Call
-			}{{p, there}, {q, back}} {
-				done := make(chan []settle.Outcome, 1)
-				turns = append(turns, done)
-				go func() { done <- turn.p.turn(turn.calls...) }()
-			}
+			turns = append(turns, p.beginTurn(there...), q.beginTurn(back...))
 		}
 		for _, turn := range turns {
 			for _, out := range received(w, turn) {
