@@ -37,8 +37,8 @@ func TestS18ATimedOutMailIsFound(t *testing.T) {
 
 func TestS18AMailThatIsVisibleOnlyLater(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		w.mail.Configure(farside.VisibleAfter(3 * time.Second)) // within the contract's 5 s
-		p := w.start()
+		w.mail.Configure(farside.VisibleAfter(25 * time.Second))
+		p := w.start(newDesk(w.sides).sendMail(func(c *settle.Contract) { c.VisibilityDelay = 30 * time.Second }))
 		w.mail.Writes.Next(farside.CommitThenDrop())
 		w.want(p.call(receipt()), settle.StatusUnknown)
 		w.want(p.call(receipt()), settle.StatusUnknown)

@@ -63,9 +63,6 @@ func (d *desk) tools(edits ...edit) []settle.AnyTool {
 }
 
 func contract(c settle.Contract, edits []edit) settle.Contract {
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
 	for _, e := range edits {
 		e(&c)
 	}
