@@ -60,8 +60,8 @@ type ending struct {
 
 // launch runs an operation that this call has started and waits for its
 // outcome, or for the caller to go.
-func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
-	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx, span: f.span,
+func (f *flow) launch(ctx context.Context, row *store.Operation) Outcome {
+	j := &job{x: f.x, r: f.request, owner: f.owner, row: *row, asked: f.asked, caller: ctx, span: f.span,
 		began: time.Now(), approved: f.tool.contract.Approval, duplicates: f.duplicates, done: make(chan struct{})}
 	f.x.begin(j)
 	select {

@@ -344,7 +344,7 @@ func (s *signals) expired(row store.Operation) {
 }
 
 // opened counts an operation that this process recorded.
-func (s *signals) opened(row store.Operation) { s.stands(row.Tool, row.State, 1) }
+func (s *signals) opened(tool string, state store.State) { s.stands(tool, state, 1) }
 
 func (s *signals) stands(tool string, state store.State, n int64) {
 	if !state.Settled() {
@@ -353,22 +353,21 @@ func (s *signals) stands(tool string, state store.State, n int64) {
 }
 
 // moved keeps the count of open operations by state.
-func (s *signals) moved(c store.Change, row store.Operation) {
-	if c.Of.State == row.State {
-		return
+func (s *signals) moved(tool string, from, to store.State) {
+	if from != to {
+		s.stands(tool, from, -1)
+		s.stands(tool, to, 1)
 	}
-	s.stands(row.Tool, c.Of.State, -1)
-	s.stands(row.Tool, row.State, 1)
 }
 
 // timed measures a ledger call and bounds it. It doesn't end with the caller.
-func timed[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
+func (x *Executor) timed(ctx context.Context, what string, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(detached(ctx), ledgerTimeout)
 	defer cancel()
 	began := time.Now()
-	v, err := call(ctx)
+	err := call(ctx)
 	record(ctx, x.signals.ledgerDuration, time.Since(began), x.signals.ledger, attribute.String("settle.ledger.operation", what))
-	return v, err
+	return err
 }
 
 // spanContext packs the ids of the current span for the ledger.
