@@ -75,8 +75,9 @@ func (b *binding) resultNow(row store.Operation) (json.RawMessage, string) {
 
 // outcome is what a job's caller is told: of a first execution, unless somebody
 // else settled the operation meanwhile.
-func (j *job) outcome(row store.Operation, end ending) Outcome {
-	out := Outcome{Status: statusOf(row), Tool: j.r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
+func (j *job) outcome(end ending) Outcome {
+	row := &j.row
+	out := Outcome{Status: statusOf(*row), Tool: j.r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
 		Detail: refusal(end), state: row.State, err: end.err, Duplicates: j.duplicates, repeatable: j.r.tool.contract.Repeatable}
 	if row.State == store.Retryable && row.Reason == reasonThrottled {
 		out.NotBefore = row.DueAt
@@ -93,7 +94,7 @@ func (j *job) outcome(row store.Operation, end ending) Outcome {
 	}
 	if row.State == store.Completed {
 		out.Resource = row.Resource
-		out.Result, out.Reason = j.r.tool.resultNow(row)
+		out.Result, out.Reason = j.r.tool.resultNow(*row)
 		if end.effect == effectHappened {
 			out.value = end.value
 			if end.encoded != nil && out.Result == nil {

@@ -60,8 +60,8 @@ type ending struct {
 
 // launch runs an operation that this call has started and waits for its
 // outcome, or for the caller to go.
-func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
-	j := &job{x: f.x, r: f.request, owner: f.owner, row: row, asked: f.asked, caller: ctx, span: f.span,
+func (f *flow) launch(ctx context.Context, row *store.Operation) Outcome {
+	j := &job{x: f.x, r: f.request, owner: f.owner, row: *row, asked: f.asked, caller: ctx, span: f.span,
 		began: time.Now(), approved: f.granted, duplicates: f.duplicates, done: make(chan struct{})}
 	f.x.begin(j)
 	select {
@@ -82,7 +82,6 @@ func (f *flow) launch(ctx context.Context, row store.Operation) Outcome {
 
 // begin starts a job's goroutine; Shutdown waits for it.
 func (x *Executor) begin(j *job) {
-	j.pauses = newPauses()
 	j.span.dispatch(j)
 	x.mu.Lock()
 	x.live[j.row.ID] = j
@@ -197,9 +196,11 @@ func elapsed(since time.Time) time.Duration {
 // where the contract says that the handler may be interrupted (R24).
 func (j *job) handlerContext(ctx context.Context) context.Context {
 	if !j.r.tool.contract.Interruptible {
-		ctx = context.WithoutCancel(ctx)
+		ctx = detached(ctx)
 	}
-	ctx = WithTask(WithPrincipal(ctx, j.r.principal), j.r.taskName)
+	if j.worker {
+		ctx = WithTask(WithPrincipal(ctx, j.r.principal), j.r.taskName)
+	}
 	above, _ := ctx.Value(operationKey).(*operationStack)
 	return context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above})
 }

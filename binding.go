@@ -23,6 +23,7 @@ type binding struct {
 	identity string
 	formerly []string
 	contract Contract
+	span     spanStart
 	schema   *schema.Schema
 	// offered is the schema that the model is shown: with the occurrence
 	// parameter where the tool is Repeatable (R9).
@@ -106,6 +107,7 @@ func (t Tool[In, Out]) bind(redelivery time.Duration) (*binding, error) {
 		return nil, &ToolError{t.Name, errors.Join(problems...)}
 	}
 	b.digest = b.identityDefinition()
+	b.span = newSpanStart(b.name, b.contract.Class)
 	b.bindFuncs(t.erase())
 	return b, nil
 }

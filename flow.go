@@ -119,14 +119,14 @@ func (f *flow) toOutcome(ctx context.Context) Outcome {
 	}
 	claim := f.firstClaim()
 	if f.claimed != nil {
-		if out, next := f.decide(ctx, *f.claimed); next == nil {
+		if out, next := f.decide(ctx, f.claimed); next == nil {
 			return out
 		} else {
 			claim = next
 		}
 	}
 	for range maxRounds {
-		claimed, err := f.claim(ctx, *claim)
+		claimed, err := f.claim(ctx, claim)
 		if err != nil {
 			return f.unavailable(err)
 		}
@@ -205,20 +205,22 @@ func (f *flow) look() *store.Claim {
 // A claim that is on its way doesn't end with the caller, since one that was cut
 // off halfway would be nobody's. An answer that was lost is asked for again under
 // the same owner, by which the ledger recognises its own row.
-func (f *flow) claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
+func (f *flow) claim(ctx context.Context, c *store.Claim) (*store.Claimed, error) {
 	if ctx.Err() != nil {
-		return store.Claimed{}, errCallerGone
+		return nil, errCallerGone
 	}
 	var claimed []store.Claimed
-	err := f.x.persist(detached(ctx), func(ctx context.Context) (err error) {
+	err := f.x.persist(detached(ctx), func(ctx context.Context) error {
 		f.asked = time.Now()
-		claimed, err = timed(ctx, f.x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return f.x.ledger.Claim(ctx, c) })
-		return err
+		return f.x.timed(ctx, "claim", func(ctx context.Context) (err error) {
+			claimed, err = f.x.ledger.Claim(ctx, *c)
+			return err
+		})
 	})
 	if err != nil {
-		return store.Claimed{}, err
+		return nil, err
 	}
-	return claimed[0], nil
+	return &claimed[0], nil
 }
 
 // claimTogether makes the first claims of one model turn in one round trip. A
@@ -240,7 +242,11 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 		return
 	}
 	asked := time.Now()
-	answers, err := timed(ctx, x, "claim", func(ctx context.Context) ([]store.Claimed, error) { return x.ledger.Claim(ctx, claims...) })
+	var answers []store.Claimed
+	err := x.timed(ctx, "claim", func(ctx context.Context) (err error) {
+		answers, err = x.ledger.Claim(ctx, claims...)
+		return err
+	})
 	if err != nil {
 		return
 	}
@@ -250,11 +256,11 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 }
 
 // decide turns a ledger's answer into an outcome, or into the next claim.
-func (f *flow) decide(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
+func (f *flow) decide(ctx context.Context, c *store.Claimed) (Outcome, *store.Claim) {
 	f.x.seen.set(f.slot, struct{}{})
 	if c.Won {
 		f.x.known.set(knownTool{f.intent.ID, f.tool.identity}, f.definition)
-		f.x.signals.opened(c.Operation)
+		f.x.signals.opened(c.Operation.Tool, c.Operation.State)
 		return f.won(ctx, c)
 	}
 	switch c.Refused {
@@ -276,15 +282,15 @@ func (f *flow) decide(ctx context.Context, c store.Claimed) (Outcome, *store.Cla
 }
 
 // won goes on with a row that this call recorded.
-func (f *flow) won(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
-	switch row := c.Operation; row.State {
+func (f *flow) won(ctx context.Context, c *store.Claimed) (Outcome, *store.Claim) {
+	switch c.Operation.State {
 	case store.Running:
 		f.x.supersede(ctx, c.Others)
-		return f.launch(ctx, row), nil
+		return f.launch(ctx, &c.Operation), nil
 	case store.Retryable:
-		return f.rerun(ctx, row)
+		return f.rerun(ctx, c.Operation)
 	default:
-		return f.same(ctx, row, nil)
+		return f.same(ctx, c.Operation, nil)
 	}
 }
 
@@ -318,7 +324,7 @@ func (f *flow) barred() (Outcome, bool) {
 func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
 	before := f.look()
 	before.Operation.Slot = f.node.slot(f.byIntent, f.tool.identity, f.occurrence-1)
-	claimed, err := f.claim(ctx, *before)
+	claimed, err := f.claim(ctx, before)
 	if err != nil {
 		return f.unavailable(err), nil
 	}

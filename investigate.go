@@ -56,7 +56,8 @@ func (x *Executor) investigate(ctx context.Context, e store.Entry, b *binding) (
 		} else if overtaken {
 			return x.giveWay(ctx, row, b)
 		}
-		return x.escalateIfDue(ctx, row, b), nil
+		x.escalateIfDue(ctx, &row, b)
+		return row, nil
 	}
 	return x.look(ctx, store.Entry{Operation: row, Of: e.Of}, b, "recovery")
 }
@@ -295,10 +296,10 @@ func escalates(row store.Operation, b *binding) bool {
 
 // escalateIfDue makes a person's case of an operation for which time is over,
 // and otherwise leaves it its next look.
-func (x *Executor) escalateIfDue(ctx context.Context, row store.Operation, b *binding) store.Operation {
-	c := store.Change{Of: row, To: store.Unknown, Kind: "checked", Actor: "recovery", Reason: row.Reason, Doubts: row.Doubts}
+func (x *Executor) escalateIfDue(ctx context.Context, row *store.Operation, b *binding) {
+	c := store.Change{Of: *row, To: store.Unknown, Kind: "checked", Actor: "recovery", Reason: row.Reason, Doubts: row.Doubts}
 	switch {
-	case escalates(row, b):
+	case escalates(*row, b):
 		reason := reasonEscalated
 		if row.Escalate == 0 {
 			reason = reasonNoEvidence
@@ -306,7 +307,7 @@ func (x *Executor) escalateIfDue(ctx context.Context, row store.Operation, b *bi
 		c = caseOf(c, reason)
 		c.Actor = "recovery"
 	case !row.Due() && !row.DueAt.IsZero():
-		return row
+		return
 	default:
 		c.Due = store.DueIn(recheck(row.Checks))
 		c.Checked, c.Verdict = true, row.Verdict
@@ -314,11 +315,9 @@ func (x *Executor) escalateIfDue(ctx context.Context, row store.Operation, b *bi
 			c.Due = store.Due{Set: true, AtMoment: true}
 		}
 	}
-	next, err := x.apply(ctx, c)
-	if err != nil {
-		return row
+	if next, err := x.apply(ctx, c); err == nil {
+		*row = next
 	}
-	return next
 }
 
 // recheck is the pause before the next lookup: doubled with each, with jitter.

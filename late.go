@@ -19,48 +19,76 @@ const ledgerTimeout = 10 * time.Second
 // and only one of them may execute (R19).
 func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
 	var row store.Operation
-	err := x.persist(detached(ctx), func(ctx context.Context) (err error) {
-		row, err = timed(ctx, x, "apply", func(ctx context.Context) (store.Operation, error) { return x.ledger.Apply(ctx, c) })
-		var stale *store.StaleError
-		if errors.As(err, &stale) && stale.Current.Tail == store.NextEvent(c).Hash && (c.Start == nil || stale.Current.Owner == c.Start.Owner) {
-			row, err = stale.Current, nil
+	err := x.applyTo(ctx, &c, &row)
+	return row, err
+}
+
+// applyTo is apply on the way that every call takes. Rows and changes are large,
+// and a new goroutine's stack would have to grow for each copy of one.
+func (x *Executor) applyTo(ctx context.Context, c *store.Change, row *store.Operation) error {
+	err := x.persist(detached(ctx), func(ctx context.Context) error {
+		err := x.timed(ctx, "apply", func(ctx context.Context) (err error) {
+			*row, err = x.ledger.Apply(ctx, *c)
+			return err
+		})
+		if err != nil && x.applied(err, c, row) {
+			return nil
 		}
 		return err
 	})
 	if err == nil {
-		x.signals.moved(c, row)
+		x.signals.moved(row.Tool, c.Of.State, row.State)
 	}
-	return row, err
+	return err
+}
+
+// applied recognises the change's own event in a row that has moved on.
+func (x *Executor) applied(err error, c *store.Change, row *store.Operation) bool {
+	var stale *store.StaleError
+	if !errors.As(err, &stale) || stale.Current.Tail != store.NextEvent(*c).Hash || c.Start != nil && stale.Current.Owner != c.Start.Owner {
+		return false
+	}
+	*row = stale.Current
+	return true
 }
 
 // write records an ending. Where the row has moved on meanwhile, the ending is
 // late evidence (R25); where the ledger can't take it, it is kept and tried on
-// (R24), and the outcome says so.
-func (j *job) write(ctx context.Context, end ending, change func(ending) store.Change) (store.Operation, bool) {
-	row, err := j.tryWrite(ctx, end, change)
-	if err != nil {
+// (R24), and the outcome says so. due, if it is set, takes the place of what the
+// contract says on when the machine looks next.
+func (j *job) write(ctx context.Context, end ending, due store.Due) bool {
+	var row store.Operation
+	if err := j.tryWrite(ctx, end, due, &row); err != nil {
 		j.out = j.unrecorded(end, err)
 		j.x.keepWriting(j, end)
-		return row, false
+		return false
 	}
 	j.row = row
-	return row, true
+	return true
 }
 
-func (j *job) tryWrite(ctx context.Context, end ending, change func(ending) store.Change) (store.Operation, error) {
+func (j *job) tryWrite(ctx context.Context, end ending, due store.Due, row *store.Operation) error {
+	var c store.Change
 	for range 8 {
-		row, err := j.x.apply(ctx, change(end))
+		j.change(&c, end)
+		if due.Set {
+			c.Due = due
+		}
+		err := j.x.applyTo(ctx, &c, row)
+		if err == nil {
+			return nil
+		}
 		var stale *store.StaleError
 		if !errors.As(err, &stale) {
-			return row, err
+			return err
 		}
-		if current := stale.Current; current.State == store.Running && current.Owner == j.owner {
-			j.row = current
-			continue
+		if current := &stale.Current; current.State != store.Running || current.Owner != j.owner {
+			*row = *current
+			return j.x.late(ctx, j.r.tool, j.row.Attempt, end, row)
 		}
-		return j.x.late(ctx, j.r.tool, j.row.Attempt, end, stale.Current)
+		j.row = stale.Current
 	}
-	return j.row, errBusyRow
+	return errBusyRow
 }
 
 var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
@@ -74,7 +102,8 @@ func (x *Executor) keepWriting(j *job, end ending) {
 		ctx := context.WithoutCancel(j.caller)
 		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 			more := x.sleep(pause)
-			if _, err := j.tryWrite(ctx, end, j.change); err == nil || errors.Is(err, store.ErrClosed) || !more {
+			var row store.Operation
+			if err := j.tryWrite(ctx, end, store.Due{}, &row); err == nil || errors.Is(err, store.ErrClosed) || !more {
 				return
 			}
 		}
@@ -98,7 +127,7 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 		for {
 			entry, err := x.ledger.Get(ctx, j.r.intent.TenantName, j.row.ID)
 			if err == nil {
-				_, err = x.late(ctx, j.r.tool, attempt, end, entry.Operation)
+				err = x.late(ctx, j.r.tool, attempt, end, &entry.Operation)
 			}
 			if err == nil || errors.Is(err, store.ErrClosed) || !x.sleep(pause) {
 				return
@@ -108,27 +137,28 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 	}()
 }
 
-// late brings an attempt's own late answer to a row that has moved on (R25).
-func (x *Executor) late(ctx context.Context, b *binding, attempt int, end ending, row store.Operation) (store.Operation, error) {
+// late brings an attempt's own late answer to a row that has moved on (R25), and
+// leaves the row as it then is in row.
+func (x *Executor) late(ctx context.Context, b *binding, attempt int, end ending, row *store.Operation) error {
 	for range 8 {
-		change, ok := lateChange(b, attempt, end, row)
+		change, ok := lateChange(b, attempt, end, *row)
 		if !ok {
-			return row, nil
+			return nil
 		}
-		next, err := x.apply(ctx, change)
+		err := x.applyTo(ctx, &change, row)
 		var stale *store.StaleError
 		switch {
 		case errors.As(err, &stale):
-			row = stale.Current
+			*row = stale.Current
 			continue
 		case errors.As(err, new(*store.ResourceTakenError)):
 			// Reopening would break uniqueness (R14): the row stays, a person is told.
-			change.To, change.Reason, change.Incident = row.State, row.Reason, reasonLateSuccess
-			return x.apply(ctx, change)
+			change.To, change.Reason, change.Incident = change.Of.State, change.Of.Reason, reasonLateSuccess
+			return x.applyTo(ctx, &change, row)
 		}
-		return next, err
+		return err
 	}
-	return row, errBusyRow
+	return errBusyRow
 }
 
 // lateChange is what a late answer does to a row, or false where it says

@@ -11,7 +11,7 @@ import (
 
 // meet decides a call whose slot has records: which of the numbers it is, and
 // whether a next one is admitted (R10).
-func (f *flow) meet(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
+func (f *flow) meet(ctx context.Context, c *store.Claimed) (Outcome, *store.Claim) {
 	last := c.Slot[len(c.Slot)-1]
 	if f.call.Replaces != "" {
 		return f.replace(ctx, c)
@@ -180,7 +180,7 @@ func (f *flow) tellHolding(ctx context.Context, holding []store.Operation) Outco
 
 // replace makes the next number in place of a settled one that the host names,
 // because the plan has changed. What a person abandoned stays closed (R10).
-func (f *flow) replace(ctx context.Context, c store.Claimed) (Outcome, *store.Claim) {
+func (f *flow) replace(ctx context.Context, c *store.Claimed) (Outcome, *store.Claim) {
 	last := c.Slot[len(c.Slot)-1]
 	id, err := uuid.Parse(f.call.Replaces)
 	if err != nil {

@@ -17,7 +17,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 	}
 	c := f.tool.contract
 	j := &job{x: f.x, r: f.request, row: store.Operation{ID: newID(), Attempt: 1}, caller: ctx, span: f.span,
-		began: time.Now(), pauses: newPauses(), done: make(chan struct{})}
+		began: time.Now(), done: make(chan struct{})}
 	j.span.dispatch(j)
 	var end ending
 	for ; ; j.row.Attempt++ {

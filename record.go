@@ -24,17 +24,16 @@ func (j *job) record(ctx context.Context, end ending) (again bool) {
 			return again
 		}
 	}
-	row, ok := j.write(ctx, end, j.change)
-	if !ok {
+	if !j.write(ctx, end, store.Due{}) {
 		return false
 	}
-	if row.State == store.Unknown && j.r.tool.hasLookup && !end.atWork {
+	if j.row.State == store.Unknown && j.r.tool.hasLookup && !end.atWork {
 		return j.settleUnknown(ctx, end)
 	}
-	if row.State == store.Unknown {
-		row = j.x.escalateIfDue(ctx, row, j.r.tool)
+	if j.row.State == store.Unknown {
+		j.x.escalateIfDue(ctx, &j.row, j.r.tool)
 	}
-	j.out = j.outcome(row, end)
+	j.out = j.outcome(end)
 	return false
 }
 
@@ -94,19 +93,14 @@ func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, 
 // as that allows.
 func (j *job) settleUnknown(ctx context.Context, end ending) (again bool) {
 	if j.row.State == store.Running {
-		_, ok := j.write(ctx, end, func(end ending) store.Change {
-			change := j.change(end)
-			change.Due = store.DueIn(lookupLease)
-			return change
-		})
-		if !ok {
+		if !j.write(ctx, end, store.DueIn(lookupLease)) {
 			return false
 		}
 	}
 	if j.row.State == store.Unknown {
 		row, err := j.x.investigate(ctx, store.Entry{Operation: j.row, Of: j.r.intent}, j.r.tool)
 		if err != nil {
-			j.out = j.outcome(j.row, end)
+			j.out = j.outcome(end)
 			return false
 		}
 		j.row = row
@@ -119,7 +113,7 @@ func (j *job) settleUnknown(ctx context.Context, end ending) (again bool) {
 	if j.row.State == store.Retryable && !j.row.Told && j.callerWaits() {
 		j.row = j.tell(ctx, j.row)
 	}
-	j.out = j.outcome(j.row, end)
+	j.out = j.outcome(end)
 	return false
 }
 
@@ -136,10 +130,10 @@ func (j *job) tell(ctx context.Context, row store.Operation) store.Operation {
 	return told
 }
 
-// change is the join of the operation's attempts with this one (R23).
-func (j *job) change(end ending) store.Change {
+// change makes c the join of the operation's attempts with this one (R23).
+func (j *job) change(c *store.Change, end ending) {
 	b := j.r.tool
-	c := store.Change{Of: j.row, Kind: "attempt_ended", Actor: j.actor(), Reason: j.reason(end), Body: endBody(j.row.Attempt, end),
+	*c = store.Change{Of: j.row, Kind: "attempt_ended", Actor: j.actor(), Reason: j.reason(end), Body: endBody(j.row.Attempt, end),
 		Returned: !end.atWork, Visibility: b.contract.VisibilityDelay, Doubts: j.row.Doubts}
 	switch {
 	case end.effect == effectHappened:
@@ -159,9 +153,8 @@ func (j *job) change(end ending) store.Change {
 			c.Reason = reasonDenied
 		}
 	default:
-		j.withoutEffect(&c, end)
+		j.withoutEffect(c, end)
 	}
-	return c
 }
 
 // withoutEffect rests an operation that is known to have had no effect (R37).
@@ -259,18 +252,19 @@ func resourceDigest(resource string) store.Digest {
 }
 
 // pauses are the waits between attempts: exponential, with full jitter (R28).
+// Most jobs never pause.
 type pauses struct{ policy *backoff.ExponentialBackOff }
 
-func newPauses() pauses {
-	p := backoff.NewExponentialBackOff()
-	p.InitialInterval, p.MaxInterval, p.MaxElapsedTime = firstBackoff/2, maxBackoff/2, 0
-	// A factor of 1 spreads each pause from nothing to twice the interval.
-	p.RandomizationFactor = 1
-	p.Reset()
-	return pauses{p}
+func (p *pauses) next() time.Duration {
+	if p.policy == nil {
+		p.policy = backoff.NewExponentialBackOff()
+		p.policy.InitialInterval, p.policy.MaxInterval, p.policy.MaxElapsedTime = firstBackoff/2, maxBackoff/2, 0
+		// A factor of 1 spreads each pause from nothing to twice the interval.
+		p.policy.RandomizationFactor = 1
+		p.policy.Reset()
+	}
+	return p.policy.NextBackOff()
 }
-
-func (p pauses) next() time.Duration { return p.policy.NextBackOff() }
 
 // sleep waits, unless the executor shuts down first.
 func (x *Executor) sleep(d time.Duration) bool {

@@ -173,7 +173,7 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 	case err != nil:
 		return f.again(err)
 	}
-	return f.launch(ctx, started), nil
+	return f.launch(ctx, &started), nil
 }
 
 // blocked waits for older writes on the resource, or gives way to a newer one (R31).

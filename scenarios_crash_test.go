@@ -112,31 +112,83 @@ func TestS08AReplayedTurnAfterTheHostCrashed(t *testing.T) {
 	})
 }
 
+// twentyCalls are operations of which each has its own effect.
+func twentyCalls() []settle.Call {
+	var calls []settle.Call
+	for i := range 10 {
+		n := string(rune('A' + i))
+		calls = append(calls, refund(n, "1"))
+		if i < 5 {
+			calls = append(calls, setLabel(n, "urgent"), sendMail("eve@example.org", n, "Hello", "Hello."))
+		}
+	}
+	return calls
+}
+
+// eachOnce requires the effects of twentyCalls.
+func eachOnce(w *world) {
+	w.Helper()
+	w.effects(w.payments.Server, 10)
+	w.effects(w.labels.Server, 5)
+	w.effects(w.mail.Server, 5)
+	for _, s := range []*farside.Server{w.payments.Server, w.labels.Server, w.mail.Server} {
+		if twice := s.Duplicates(); len(twice) > 0 {
+			w.Errorf("done twice: %+v", twice)
+		}
+	}
+}
+
 func TestS49SevenProcessesResumeOneSession(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		var calls []settle.Call
-		for i := range 10 {
-			n := string(rune('A' + i))
-			calls = append(calls, refund(n, "1"))
-			if i < 5 {
-				calls = append(calls, setLabel(n, "urgent"), sendMail("eve@example.org", n, "Hello", "Hello."))
-			}
-		}
 		var workers []*worker
 		for i := range 7 {
-			workers = append(workers, w.dispatch(order{Calls: calls, Together: i%2 == 0}))
+			workers = append(workers, w.dispatch(order{Calls: twentyCalls(), Together: i%2 == 0}))
 		}
 		for _, k := range workers {
 			outs := k.outcomes()
-			equal(w, "outcomes", len(outs), len(calls))
+			equal(w, "outcomes", len(outs), 20)
 			for _, out := range outs {
-				equal(w, "the status of "+out.Tool, out.Status, settle.StatusCompleted)
+				// Who waits for another one's attempt waits no longer than its timeout.
+				if out.Status != settle.StatusCompleted && out.Status != settle.StatusInProgress {
+					w.Errorf("a call of %s is %s", out.Tool, out.Status)
+				}
 			}
 		}
-		w.effects(w.payments.Server, 10)
-		w.effects(w.labels.Server, 5)
-		w.effects(w.mail.Server, 5)
+		for _, out := range w.start().turn(twentyCalls()...) {
+			w.wantReplay(out, settle.StatusCompleted)
+		}
+		eachOnce(w)
 		equal(w, "operations", len(w.rows()), 20)
+	})
+}
+
+func TestS49ProcessesThatAreKilledOneAfterTheOther(t *testing.T) {
+	const many = 20 // attempts are counted over all of them (R28)
+	onEachLedger(t, func(w *world) {
+		w.payments.Writes.Next(farside.OK(), farside.CommitThenDrop(), farside.DropBefore(), farside.StatusAfter(500), farside.OK(), farside.StatusBefore(502))
+		w.mail.Writes.Next(farside.DropBefore(), farside.CommitThenDrop(), farside.Unparsable())
+		w.labels.Writes.Next(farside.CommitThenDrop(), farside.DropBefore())
+		for round := range 4 {
+			k := w.dispatch(order{Calls: twentyCalls(), Attempts: many})
+			for range 1 + 2*round { // it dies wherever it is then
+				k.next()
+			}
+			k.kill()
+			w.age(longEnough)
+		}
+		p := w.start(newDesk(w.sides).tools(attempts(many))...)
+		open := 1
+		for round := 0; open > 0 && round < 5; round++ {
+			open = 0
+			for _, out := range p.turn(twentyCalls()...) {
+				if out.Status != settle.StatusCompleted {
+					open++
+				}
+			}
+			w.age(longEnough)
+		}
+		equal(w, "calls that aren't completed", open, 0)
+		eachOnce(w)
 	})
 }
 
@@ -191,6 +243,33 @@ func TestS50KilledBetweenClaimAndSending(t *testing.T) {
 		w.effects(w.payments.Server, 1)
 		w.effects(w.mail.Server, 1)
 		w.effects(w.tickets.Server, 0)
+	})
+}
+
+func TestS50AWorkerThatDiesWhileItRecovers(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		gate := farside.NewGate()
+		w.payments.Writes.Next(farside.DropBefore().Held(gate))
+		k := w.dispatch(order{Calls: []settle.Call{refund("A-1", "42")}})
+		received(w, gate.Entered())
+		k.kill()
+		gate.Release()
+
+		w.age(longEnough)
+		k = w.dispatch(order{Recover: true, Stop: map[string]stage{"refund": answered}})
+		k.reaches(map[string]stage{"refund": answered})
+		k.kill()
+		w.effects(w.payments.Server, 1)
+		w.state(w.only("refund"), store.Running)
+
+		w.age(longEnough)
+		p := w.start()
+		p.recover()
+		row := w.only("refund")
+		w.state(row, store.Completed)
+		equal(w, "attempts", row.Attempt, 2)
+		w.wantReplay(p.call(refund("A-1", "42")), settle.StatusCompleted)
+		w.effects(w.payments.Server, 1)
 	})
 }
 

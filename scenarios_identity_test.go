@@ -2,7 +2,6 @@ package settle_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/settle-go/settle"
@@ -11,7 +10,7 @@ import (
 )
 
 // Which call is the same, and which isn't: call ids, turns, restarts, tenants,
-// servers, canonical form, contracts that change.
+// servers.
 
 func TestS22OneCallIDInTwoTurns(t *testing.T) {
 	onEachLedger(t, func(w *world) {
@@ -89,6 +88,9 @@ func TestS29NearIdenticalMessages(t *testing.T) {
 		}
 		gate.Release()
 		done := w.want(received(w, first), settle.StatusCompleted)
+		late := w.want(p.call(sendMail("eve@example.org", "apology", "Sorry", bodies[3])), settle.StatusConflict)
+		w.says(late.ForModel(), "different: body", "not sent", done.Operation+" is completed")
+		w.hides(late.ForModel(), bodies...)
 		w.effects(w.mail.Server, 1)
 		equal(w, "the body that was sent", w.mail.Effects()[0].Fields["body"], bodies[0])
 		equal(w, "operations", w.only("send_mail").ID.String(), done.Operation)
@@ -194,82 +196,35 @@ func TestS56ACorrectedCallIsTheNextNumber(t *testing.T) {
 	})
 }
 
-// noteTool is raw: it opens a ticket with its arguments as they are.
-func (d *desk) noteTool(schema string) settle.RawTool {
-	return settle.RawTool{
-		Name: "note", Schema: json.RawMessage(schema),
-		Contract: contract(settle.Contract{WholeArguments: true, NoLookup: true}, nil),
-		Do: func(ctx context.Context, op settle.Op, in json.RawMessage) (json.RawMessage, error) {
-			k, err := d.tickets.Open(ctx, op.Reference(), string(in))
-			return args(opened{k.ID}), known(err)
+type notifyArgs struct {
+	OrderID string `json:"order_id" settle:"identity"`
+	To      string `json:"to"`
+	Body    string `json:"body"`
+}
+
+// notify sends a mail about an order: the recipient is business.
+func (d *desk) notify() settle.Tool[notifyArgs, sent] {
+	return settle.Tool[notifyArgs, sent]{
+		Name: "notify", Contract: contract(settle.Contract{NoLookup: true}, nil),
+		Do: func(ctx context.Context, _ settle.Op, in notifyArgs) (sent, error) {
+			m, err := d.mail.Send(ctx, farside.Message{To: in.To, Purpose: in.OrderID, Body: in.Body})
+			return sent{m.ID}, known(err)
 		},
 	}
 }
 
-func note(raw string) settle.Call { return settle.Call{Tool: "note", Args: json.RawMessage(raw)} }
-
-func TestS57WhatIsEqualAndWhatIsNot(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		p := w.start(newDesk(w.sides).noteTool(`{"type":"object"}`))
-		// Each line is one call, written in different ways.
-		effects := 0
-		for _, same := range [][]string{
-			{`{"n":1}`, `{"n":1.0}`, `{"n":1e0}`, `{"n":10e-1}`, `{ "n" : 1 }`},
-			{`{"n":9007199254740992}`, `{"n":9007199254740992.0}`},
-			{`{"n":9007199254740993}`},
-			{`{"n":0}`, `{"n":-0}`, `{"n":-0.0}`, `{"n":0e9}`},
-			{`{"n":0.1}`, `{"n":1e-1}`},
-			{`{"n":0.1000000000000000055511151231257827}`},
-			{`{"n":"1"}`},
-			{`{"n":"é"}`, `{"n":"\u00e9"}`},
-			{`{"n":"e\u0301"}`},
-			{`{"n":"\ud83d\ude00"}`, `{"n":"😀"}`},
-			{`{"a":1,"b":{"c":2,"d":3}}`, `{"b":{"d":3,"c":2},"a":1}`},
-			{`{"a":[1,2]}`},
-			{`{"a":[2,1]}`},
-		} {
-			first := w.want(p.call(note(same[0])), settle.StatusCompleted)
-			effects++
-			for _, other := range same[1:] {
-				out := w.wantReplay(p.call(note(other)), settle.StatusCompleted)
-				equal(w, "the operation of "+other, out.Operation, first.Operation)
-			}
-			w.effects(w.tickets.Server, effects)
-		}
-		for _, refused := range []string{
-			`{"n":"\udc00\ud800"}`, `{"n":"\ud800"}`, "{\"n\":\"\xff\"}", "{\"n\":\"\xed\xa0\x80\"}",
-			`{"a":1,"\u0061":1}`, `{"n":{"a":1,"a":2}}`, `{"n":01}`, `{"n":1e999999999}`, `{"n":1`, `[1]`, `{"n":1} {}`,
-		} {
-			w.want(p.call(note(refused)), settle.StatusInvalidArguments)
-		}
-		w.effects(w.tickets.Server, effects)
-		equal(w, "operations", len(w.rows()), effects)
-	})
-}
-
-func TestS84RawToolsTellNullFromAbsent(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		p := w.start(newDesk(w.sides).noteTool(`{"type":"object","required":["amount"],"properties":{
-			"amount":{"type":"string","format":"decimal"},"note":{"type":["string","null"]}}}`))
-		w.want(p.call(note(`{"amount":"42.1","note":null}`)), settle.StatusCompleted)
-		w.want(p.call(note(`{"amount":"42.1"}`)), settle.StatusCompleted)
-		w.effects(w.tickets.Server, 2)
-		w.wantReplay(p.call(note(`{"amount":"42.10"}`)), settle.StatusCompleted)
-		w.wantReplay(p.call(note(`{"note":null,"amount":"42.100"}`)), settle.StatusCompleted)
-		w.effects(w.tickets.Server, 2)
-		w.want(p.call(note(`{"amount":"42.11"}`)), settle.StatusCompleted)
-		w.effects(w.tickets.Server, 3)
-	})
+func notify(order, to, body string) settle.Call {
+	return settle.Call{Tool: "notify", Args: args(notifyArgs{order, to, body})}
 }
 
 func TestS63ConflictsAllAtOnceLeaveTheRowAlone(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		p := w.start()
+		d := newDesk(w.sides)
+		p := w.start(d.refund(), d.notify())
 		w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
-		w.want(p.call(sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")), settle.StatusCompleted)
+		w.want(p.call(notify("A-1", "eve@example.org", "It is on its way.")), settle.StatusCompleted)
 		before := w.rows()
-		changed := []settle.Call{refund("A-1", "43"), sendMail("eve@example.org", "receipt", "Your receipt", "Here."),
-			sendMail("eve@example.org", "receipt", "A receipt", "Here it is.")}
+		changed := []settle.Call{refund("A-1", "43"), notify("A-1", "mallory@example.org", "It is on its way."), notify("A-1", "eve@example.org", "It is late.")}
 		var calls []<-chan settle.Outcome
 		for i := range 32 {
 			calls = append(calls, p.begin(changed[i%len(changed)]))
@@ -282,129 +237,6 @@ func TestS63ConflictsAllAtOnceLeaveTheRowAlone(t *testing.T) {
 		}
 		w.effects(w.payments.Server, 1)
 		w.effects(w.mail.Server, 1)
-	})
-}
-
-func TestS69ChangedIdentityIsHeld(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		p := w.start()
-		call := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
-		w.want(p.call(call), settle.StatusCompleted)
-		q := w.start(newDesk(w.sides).sendMail(func(c *settle.Contract) { c.Identity = []string{"subject"} }))
-		for _, c := range []settle.Call{call, sendMail("eve@example.org", "receipt", "The receipt", "Here it is.")} {
-			w.wantReason(w.want(q.call(c), settle.StatusHeld), "contract_changed")
-		}
-		w.effects(w.mail.Server, 1)
-		w.wantReplay(p.call(call), settle.StatusCompleted)
-		w.want(q.inTask("case-43").call(call), settle.StatusCompleted)
-		w.effects(w.mail.Server, 2)
-	})
-}
-
-func TestS69ARenamedToolGoesOn(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		first := w.want(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
-		renamed := newDesk(w.sides).refund()
-		renamed.Name, renamed.Formerly = "repay", []string{"refund"}
-		q := w.start(renamed)
-		for _, name := range []string{"repay", "refund"} {
-			call := refund("A-1", "42")
-			call.Tool = name
-			out := w.wantReplay(q.call(call), settle.StatusCompleted)
-			equal(w, "the operation", out.Operation, first.Operation)
-		}
-		w.effects(w.payments.Server, 1)
-	})
-}
-
-func TestS69AnIntentOfANewerVersionIsLeftAlone(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		w.want(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
-		w.sql("UPDATE " + w.at.table("intent") + " SET version = version + 1")
-		q := w.start()
-		for _, call := range []settle.Call{refund("A-1", "42"), refund("B-1", "42")} {
-			w.wantReason(w.want(q.call(call), settle.StatusUnavailable), "newer_version")
-		}
-		w.effects(w.payments.Server, 1)
-		w.sql("UPDATE " + w.at.table("intent") + " SET version = version - 1")
-		w.wantReplay(w.start().call(refund("A-1", "42")), settle.StatusCompleted)
-		w.effects(w.payments.Server, 1)
-	})
-}
-
-func TestS71ThePlanChanges(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		p := w.start()
-		mail := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
-		old := w.want(p.call(refund("A-1", "42")), settle.StatusCompleted)
-		w.want(p.call(mail), settle.StatusCompleted)
-		w.want(p.call(refund("A-1", "24")), settle.StatusConflict)
-
-		changed := refund("A-1", "24")
-		changed.Replaces = old.Operation
-		next := w.want(p.call(changed), settle.StatusCompleted)
-		w.effects(w.payments.Server, 2)
-		equal(w, "keys", len(w.payments.Keys()), 2)
-
-		// Redelivered, after a restart too, each finds its own.
-		for _, q := range []*process{p, w.start()} {
-			equal(w, "the replacement", w.wantReplay(q.call(changed), settle.StatusCompleted).Operation, next.Operation)
-			equal(w, "the replaced one", w.wantReplay(q.call(refund("A-1", "42")), settle.StatusCompleted).Operation, old.Operation)
-			w.wantReplay(q.call(mail), settle.StatusCompleted)
-		}
-		w.effects(w.payments.Server, 2)
-		w.effects(w.mail.Server, 1)
-	})
-}
-
-func TestS71AbandonedStaysClosed(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		p := w.start()
-		w.mail.Writes.Next(farside.DropBefore())
-		w.mail.Reads.Set(farside.StatusBefore(500))
-		mail := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is.")
-		out := w.want(p.call(mail), settle.StatusUnknown)
-		w.age(longUnanswered)
-		p.recover()
-		row := w.row(out)
-		w.state(row, store.Manual)
-		// What a person decides.
-		if _, err := w.ledger.Apply(p.ctx, store.Change{Of: row, To: store.Abandoned, Kind: "decision", Actor: "operator"}); err != nil {
-			w.Fatal(err)
-		}
-		w.mail.Reads.Set(farside.OK())
-		w.wantReplay(p.call(mail), settle.StatusAbandoned)
-		changed := sendMail("eve@example.org", "receipt", "Your receipt", "Here it is again.")
-		changed.Replaces = out.Operation
-		w.wantReplay(p.call(changed), settle.StatusAbandoned)
-		w.effects(w.mail.Server, 0)
-		equal(w, "requests", w.writes(w.mail.Server), 1)
-	})
-}
-
-type refundArgsWithReason struct {
-	OrderID string `json:"order_id" settle:"identity"`
-	Amount  string `json:"amount" jsonschema:"format=decimal"`
-	Reason  string `json:"reason"`
-}
-
-func TestS74ARequiredFieldIsAdded(t *testing.T) {
-	onEachLedger(t, func(w *world) {
-		d := newDesk(w.sides)
-		first := w.want(w.start(d.refund()).call(refund("A-1", "42.10")), settle.StatusCompleted)
-		p := w.start(settle.Tool[refundArgsWithReason, refunded]{
-			Name: "refund", Contract: contract(settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true}, nil),
-			Do: func(ctx context.Context, op settle.Op, in refundArgsWithReason) (refunded, error) {
-				r, err := d.payments.Refund(ctx, op.Key(), in.OrderID, in.Amount)
-				return refunded{r.ID}, known(err)
-			},
-		})
-		out := w.wantReplay(p.call(refund("A-1", "42.10")), settle.StatusCompleted)
-		equal(w, "the operation", out.Operation, first.Operation)
-		invalid := w.want(p.call(refund("B-1", "42.10")), settle.StatusInvalidArguments)
-		equal(w, "the field that is missing", invalid.Fields[0], "reason")
-		w.effects(w.payments.Server, 1)
-		equal(w, "operations", len(w.rows()), 1)
 	})
 }
 

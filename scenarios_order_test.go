@@ -30,9 +30,8 @@ func TestS31WhileTheFirstRuns(t *testing.T) {
 		first := p.begin(createTicket("Late parcel", "Where is it?"))
 		received(w, gate.Entered())
 
-		gone, cancel := context.WithTimeout(t.Context(), quick)
-		defer cancel()
-		held := w.want(p.until(gone).call(createTicket("Late parcel", "It hasn't come.")), settle.StatusHeld)
+		impatient := w.start(newDesk(w.sides).createTicket(timeout(quick)))
+		held := w.want(impatient.call(createTicket("Late parcel", "It hasn't come.")), settle.StatusHeld)
 		w.wantRelated(held, w.only("create_ticket").ID.String())
 		w.effects(w.tickets.Server, 0)
 
@@ -148,6 +147,7 @@ func TestS75ANewerWriteWaitsForAnOlderOneInDoubt(t *testing.T) {
 		w.lands(w.labels.Server, 1)
 
 		w.age(longEnough)
+		p = w.start() // with more time
 		done := w.want(p.call(setLabel("I-7", "done")), settle.StatusCompleted)
 		equal(w, "the operation", done.Operation, newer.Operation)
 		equal(w, "the label", w.label("I-7"), "done")
@@ -169,17 +169,20 @@ func TestS75AnOvertakenWriteInDoubtIsNobodysCase(t *testing.T) {
 		for name, find := range map[string]func(context.Context, settle.Query[labelled], labelArgs) (settle.Evidence, error){
 			"no lookup": nil, "a lookup that sees the newer state": lookup,
 		} {
-			tool := d.setLabel(timeout(quick), func(c *settle.Contract) { c.Attempts, c.VisibilityDelay = 1, time.Hour })
-			tool.Lookup = find
-			p := w.start(tool)
+			start := func(d time.Duration) *process {
+				tool := newDesk(w.sides).setLabel(timeout(d), func(c *settle.Contract) { c.Attempts, c.VisibilityDelay = 1, time.Hour })
+				tool.Lookup = find
+				return w.start(tool)
+			}
 			gate, before := farside.NewGate(), len(w.labels.Effects())
 			w.labels.Writes.Next(farside.Slow(gate))
 			w.labels.Reads.Set(farside.StatusBefore(http.StatusBadGateway))
-			older := w.want(p.call(setLabel(name, "urgent")), settle.StatusUnknown)
+			older := w.want(start(quick).call(setLabel(name, "urgent")), settle.StatusUnknown)
 			gate.Release()
 			w.lands(w.labels.Server, before+1)
 			w.labels.Reads.Set(farside.OK())
 			w.age(time.Hour + longEnough)
+			p := start(10 * time.Second)
 			w.want(p.call(setLabel(name, "done")), settle.StatusCompleted)
 			p.recover()
 			w.state(w.row(older), store.Superseded)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/farside"
@@ -196,14 +195,7 @@ func TestS80BatchesInOppositeOrder(t *testing.T) {
 		p, q := w.start(), w.start()
 		var turns []<-chan []settle.Outcome
 		for range 8 {
-			for _, turn := range []struct {
-				p     *process
-				calls []settle.Call
-			}{{p, there}, {q, back}} {
-				done := make(chan []settle.Outcome, 1)
-				turns = append(turns, done)
-				go func() { done <- turn.p.turn(turn.calls...) }()
-			}
+			turns = append(turns, p.beginTurn(there...), q.beginTurn(back...))
 		}
 		for _, turn := range turns {
 			for _, out := range received(w, turn) {
@@ -228,10 +220,8 @@ func TestS04OneOfTwoSlowCallsFinishes(t *testing.T) {
 		gates["A-1"].Release()
 		w.want(received(w, a), settle.StatusCompleted)
 
-		// The whole turn again, by a caller that doesn't wait long.
-		impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		outs := p.until(impatient).turn(refund("A-1", "1"), refund("B-1", "2"))
+		// The whole turn again, by a process that doesn't wait long.
+		outs := w.start(newDesk(w.sides).refund(timeout(quick))).turn(refund("A-1", "1"), refund("B-1", "2"))
 		w.wantReplay(outs[0], settle.StatusCompleted)
 		w.want(outs[1], settle.StatusInProgress)
 		w.effects(w.payments.Server, 1)

@@ -97,6 +97,45 @@ func newSignals(o telemetryOptions, ledger string) (*signals, error) {
 
 func toolAttribute(name string) attribute.KeyValue { return attribute.String("gen_ai.tool.name", name) }
 
+// adder is a counter that goes up, or up and down.
+type adder interface {
+	Enabled(ctx context.Context) bool
+	Add(ctx context.Context, n int64, options ...metric.AddOption)
+}
+
+// add counts. A set of attributes costs more than what it describes, so it is
+// only made where somebody reads it; record and note do the same.
+func add(ctx context.Context, c adder, n int64, attributes ...attribute.KeyValue) {
+	if c.Enabled(ctx) {
+		c.Add(ctx, n, metric.WithAttributes(append([]attribute.KeyValue(nil), attributes...)...))
+	}
+}
+
+// record measures a time.
+func record(ctx context.Context, h metric.Float64Histogram, d time.Duration, attributes ...attribute.KeyValue) {
+	if h.Enabled(ctx) {
+		h.Record(ctx, d.Seconds(), metric.WithAttributes(append([]attribute.KeyValue(nil), attributes...)...))
+	}
+}
+
+// note adds attributes to a span.
+func note(span trace.Span, attributes ...attribute.KeyValue) {
+	if span.IsRecording() {
+		span.SetAttributes(append([]attribute.KeyValue(nil), attributes...)...)
+	}
+}
+
+// spanStart is how the span of each call of a tool begins.
+type spanStart struct {
+	name    string
+	options []trace.SpanStartOption
+}
+
+func newSpanStart(tool string, class Class) spanStart {
+	return spanStart{"execute_tool " + tool, []trace.SpanStartOption{
+		trace.WithAttributes(toolAttribute(tool), attribute.String("settle.class", class.String())), trace.WithSpanKind(trace.SpanKindInternal)}}
+}
+
 // callSpan is the span of one call. It is opened before the claim, so that the
 // ledger has its ids from the first attempt on (R58), and named by what became
 // of the call: execute_tool where something was dispatched, settle.replay where
@@ -117,21 +156,22 @@ type callSpan struct {
 // call opens the span of a call, or joins the framework's.
 func (s *signals) call(ctx context.Context, b *binding) *callSpan {
 	c := &callSpan{s: s, tool: b.name, began: time.Now()}
-	class := attribute.String("settle.class", b.contract.Class.String())
 	if current := trace.SpanFromContext(ctx); s.joined && current.SpanContext().IsValid() {
-		current.SetAttributes(class)
+		note(current, attribute.String("settle.class", b.contract.Class.String()))
 		c.ctx, c.span = ctx, current
 		return c
 	}
 	c.own = true
-	c.ctx, c.span = s.tracer.Start(ctx, "execute_tool "+b.name, trace.WithAttributes(toolAttribute(b.name), class),
-		trace.WithSpanKind(trace.SpanKindInternal))
+	c.ctx, c.span = s.tracer.Start(ctx, b.span.name, b.span.options...)
 	return c
 }
 
 // dispatch makes the span that of an execution; end has to follow.
 func (c *callSpan) dispatch(j *job) {
 	c.dispatched = true
+	if !c.span.IsRecording() {
+		return
+	}
 	attributes := []attribute.KeyValue{attribute.String("gen_ai.tool.type", "function"), attribute.String("settle.operation", j.row.ID.String())}
 	if c.own {
 		attributes = append(attributes, attribute.String("gen_ai.operation.name", "execute_tool"))
@@ -144,14 +184,16 @@ func (c *callSpan) dispatch(j *job) {
 
 // end ends the span of an execution.
 func (c *callSpan) end(out Outcome) {
-	attributes := []attribute.KeyValue{toolAttribute(c.tool), attribute.String("gen_ai.tool.type", "function")}
+	took := time.Since(c.began)
+	tool, function := toolAttribute(c.tool), attribute.String("gen_ai.tool.type", "function")
 	if kind := c.outcome(out); kind != "" {
-		attributes = append(attributes, attribute.String("error.type", kind))
+		record(c.ctx, c.s.duration, took, tool, function, attribute.String("error.type", kind))
+	} else {
+		record(c.ctx, c.s.duration, took, tool, function)
 	}
 	if out.Status == StatusManual {
 		c.span.AddEvent("settle.parked")
 	}
-	c.s.duration.Record(c.ctx, time.Since(c.began).Seconds(), metric.WithAttributes(attributes...))
 	if c.own {
 		c.span.End()
 	}
@@ -159,10 +201,10 @@ func (c *callSpan) end(out Outcome) {
 
 // outcome writes an outcome onto the span and returns its error.type.
 func (c *callSpan) outcome(out Outcome) string {
-	c.span.SetAttributes(attribute.String("settle.status", string(out.Status)))
+	note(c.span, attribute.String("settle.status", string(out.Status)))
 	kind := errorType(out)
 	if kind != "" {
-		c.span.SetAttributes(attribute.String("error.type", kind))
+		note(c.span, attribute.String("error.type", kind))
 		if c.own {
 			c.span.SetStatus(codes.Error, kind)
 		}
@@ -212,13 +254,15 @@ func errorType(out Outcome) string {
 type attemptSpan struct{ span trace.Span }
 
 func (s *signals) attempt(ctx context.Context, j *job) (context.Context, attemptSpan) {
-	ctx, span := s.tracer.Start(ctx, "settle.attempt", trace.WithAttributes(
-		attribute.Int("settle.attempt.number", j.row.Attempt), attribute.String("settle.operation", j.row.ID.String())))
+	ctx, span := s.tracer.Start(ctx, "settle.attempt")
+	if span.IsRecording() {
+		note(span, attribute.Int("settle.attempt.number", j.row.Attempt), attribute.String("settle.operation", j.row.ID.String()))
+	}
 	return ctx, attemptSpan{span}
 }
 
 func (a attemptSpan) end(end ending) {
-	a.span.SetAttributes(attribute.String("settle.attempt.effect", end.effect.String()))
+	note(a.span, attribute.String("settle.attempt.effect", end.effect.String()))
 	if end.effect != effectHappened {
 		kind := "outcome_unknown"
 		switch {
@@ -231,7 +275,7 @@ func (a attemptSpan) end(end ending) {
 		case end.effect == effectNotSent, end.effect == effectInterrupted:
 			kind = "_OTHER"
 		}
-		a.span.SetAttributes(attribute.String("error.type", kind))
+		note(a.span, attribute.String("error.type", kind))
 	}
 	a.span.End()
 }
@@ -251,8 +295,8 @@ func (s *signals) lookup(ctx context.Context, b *binding, row store.Operation) (
 }
 
 func (l lookupSpan) end(verdict string) {
-	l.span.SetAttributes(attribute.String("settle.verdict", verdict))
-	l.s.lookups.Add(l.ctx, 1, metric.WithAttributes(toolAttribute(l.tool), attribute.String("settle.verdict", verdict)))
+	note(l.span, attribute.String("settle.verdict", verdict))
+	add(l.ctx, l.s.lookups, 1, toolAttribute(l.tool), attribute.String("settle.verdict", verdict))
 	l.span.End()
 }
 
@@ -267,21 +311,21 @@ func (s *signals) replayed(ctx context.Context, r *request, row store.Operation,
 		_, span = s.tracer.Start(ctx, "settle.replay "+r.tool.name, trace.WithAttributes(toolAttribute(r.tool.name)))
 		defer span.End()
 	}
-	span.SetAttributes(attribute.String("settle.operation", out.Operation), attribute.String("settle.class", row.Class.String()),
+	note(span, attribute.String("settle.operation", out.Operation), attribute.String("settle.class", row.Class.String()),
 		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))
 	if link, ok := spanLink(row.Trace); ok {
 		span.AddLink(link)
 	}
 	if out.PossibleRepeat {
-		s.repeats.Add(ctx, 1, metric.WithAttributes(toolAttribute(r.tool.name)))
+		add(ctx, s.repeats, 1, toolAttribute(r.tool.name))
 	}
 	return s.counted(out)
 }
 
 // counted counts a call by its outcome.
 func (s *signals) counted(out Outcome) Outcome {
-	s.calls.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(knownOnly(out)),
-		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed)))
+	add(context.Background(), s.calls, 1, toolAttribute(knownOnly(out)),
+		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))
 	return out
 }
 
@@ -294,32 +338,28 @@ func knownOnly(out Outcome) string {
 }
 
 func (s *signals) duplicate(b *binding) {
-	s.duplicates.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(b.name)))
+	add(context.Background(), s.duplicates, 1, toolAttribute(b.name))
 }
 
 func (s *signals) expired(row store.Operation) {
-	s.leases.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(row.Tool)))
+	add(context.Background(), s.leases, 1, toolAttribute(row.Tool))
 }
 
 // opened counts an operation that this process recorded.
-func (s *signals) opened(row store.Operation) {
-	if !row.State.Settled() {
-		s.open.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(row.Tool), attribute.String("settle.state", row.State.String())))
+func (s *signals) opened(tool string, state store.State) { s.stands(tool, state, 1) }
+
+func (s *signals) stands(tool string, state store.State, n int64) {
+	if !state.Settled() {
+		add(context.Background(), s.open, n, toolAttribute(tool), attribute.String("settle.state", state.String()))
 	}
 }
 
 // moved keeps the count of open operations by state.
-func (s *signals) moved(c store.Change, row store.Operation) {
-	if c.Of.State == row.State {
-		return
+func (s *signals) moved(tool string, from, to store.State) {
+	if from != to {
+		s.stands(tool, from, -1)
+		s.stands(tool, to, 1)
 	}
-	add := func(state store.State, n int64) {
-		if !state.Settled() {
-			s.open.Add(context.Background(), n, metric.WithAttributes(toolAttribute(row.Tool), attribute.String("settle.state", state.String())))
-		}
-	}
-	add(c.Of.State, -1)
-	add(row.State, 1)
 }
 
 // decided opens a root span for a person's decision, linked to the operation's.
@@ -341,13 +381,13 @@ func (s *signals) compensated(b *binding, out Outcome) {
 }
 
 // timed measures a ledger call and bounds it. It doesn't end with the caller.
-func timed[T any](ctx context.Context, x *Executor, what string, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTimeout)
+func (x *Executor) timed(ctx context.Context, what string, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(detached(ctx), ledgerTimeout)
 	defer cancel()
 	began := time.Now()
-	v, err := call(ctx)
-	x.signals.ledgerDuration.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(x.signals.ledger, attribute.String("settle.ledger.operation", what)))
-	return v, err
+	err := call(ctx)
+	record(ctx, x.signals.ledgerDuration, time.Since(began), x.signals.ledger, attribute.String("settle.ledger.operation", what))
+	return err
 }
 
 // spanContext packs the ids of the current span for the ledger.

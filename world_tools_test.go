@@ -48,15 +48,21 @@ type edit func(*settle.Contract)
 // timeout is an edit: the longest time of one attempt.
 func timeout(d time.Duration) edit { return func(c *settle.Contract) { c.Timeout = d } }
 
+// attempts is an edit: the most attempts of what isn't Unsafe, which has one a call.
+func attempts(n int) edit {
+	return func(c *settle.Contract) {
+		if c.Class != settle.Unsafe {
+			c.Attempts = n
+		}
+	}
+}
+
 // tools are the standard tools.
 func (d *desk) tools(edits ...edit) []settle.AnyTool {
 	return []settle.AnyTool{d.readBalance(edits...), d.setLabel(edits...), d.refund(edits...), d.sendMail(edits...), d.createTicket(edits...)}
 }
 
 func contract(c settle.Contract, edits []edit) settle.Contract {
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
 	for _, e := range edits {
 		e(&c)
 	}

@@ -29,6 +29,8 @@ type order struct {
 	Together bool
 	// Stop says, by tool, at which stage a call stays.
 	Stop map[string]stage
+	// Attempts is that of the tools' contracts, where it isn't 0.
+	Attempts int
 	// Recover makes a pass of recovery instead of calls.
 	Recover bool
 }
@@ -82,7 +84,7 @@ func (o order) carryOut(say func(report)) error {
 			select {}
 		}
 	}
-	tools := append(d.tools(), d.handleReturn("handle_return"))
+	tools := append(d.tools(attempts(o.Attempts)), d.handleReturn("handle_return"))
 	x, err := settle.New(ledger, settle.WithTools(tools...), settle.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -138,7 +139,7 @@ func (c *conn) query(ctx context.Context, row func([]driver.Value) error, sql st
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { err = cmp.Or(err, rows.Close()) }()
 	if s.values == nil {
 		s.values = make([]driver.Value, len(rows.Columns()))
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -107,5 +108,5 @@ func (l *Ledger) snapshot(c *conn, do func(*view) error) error {
 		err = do(&view{conn: c, now: l.clock.read(stored)})
 	}
 	_, end := c.exec("COMMIT")
-	return errors.Join(err, end)
+	return cmp.Or(err, end)
 }

@@ -2,11 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -32,29 +31,14 @@ const (
 	abandoned
 )
 
-// write is the open transaction as a request sees it.
-type write struct {
-	view
-	// changed says that something was written since the transaction began.
-	changed bool
-	shapes  shapes
-	recent  *recent
-	args    []driver.Value // used again by each statement with many arguments
-}
-
-// exec runs a statement that writes.
-func (w *write) exec(sql string, args ...driver.Value) (int64, error) {
-	n, err := w.view.exec(sql, args...)
-	w.changed = w.changed || n > 0
-	return n, err
-}
-
 // writer owns the one connection that writes.
 type writer struct {
 	ledger *Ledger
 	conn   *conn // nil where it broke and has to be opened anew
 	shapes shapes
 	recent recent
+
+	answered int // how many requests the last batch had
 
 	mu     sync.Mutex
 	queue  []*request
@@ -175,6 +159,7 @@ func (w *writer) serve() {
 		return
 	}
 	batch := w.take(maxBatch)
+	w.answered = len(batch)
 	results := make([]error, len(batch))
 	tx := w.transaction()
 	err := w.perform(tx, batch, results, false)
@@ -195,15 +180,29 @@ func (w *writer) serve() {
 	}
 }
 
-// gather lets callers that are ready to run hand in their requests, as long as
-// each turn brings some. Without it the first of those whom the last commit
-// answered would get a commit of its own while the others wait for the disk. It
-// waits for nobody who isn't running already, so it needs no timer.
+// How long gather waits for the next of the callers, and in all: little beside
+// what the commit takes that they would otherwise wait for.
+const (
+	gatherNext = 20 * time.Microsecond
+	gatherAll  = 200 * time.Microsecond
+)
+
+// gather lets the callers whom the last commit answered hand in what they want
+// next. Without it the first of them would get a commit of its own, and the
+// others would wait for the disk twice. It only makes way for who is running
+// already, and where one caller writes alone it doesn't wait at all.
 func (w *writer) gather() int {
-	before, now := 0, w.queued()
-	for now > before && now < maxBatch {
+	now := w.queued()
+	if w.answered <= 1 {
+		return now
+	}
+	expected := min(now+w.answered, maxBatch)
+	start := time.Now()
+	for last, at := start, start; now < expected && at.Sub(last) < gatherNext && at.Sub(start) < gatherAll; at = time.Now() {
 		runtime.Gosched()
-		before, now = now, w.queued()
+		if n := w.queued(); n > now {
+			now, last = n, at
+		}
 	}
 	return now
 }
@@ -237,133 +236,5 @@ func (w *writer) take(n int) []*request {
 func answer(batch []*request, err error) {
 	for _, r := range batch {
 		r.done <- err
-	}
-}
-
-func (w *writer) transaction() *write {
-	return &write{view: view{conn: w.conn}, shapes: w.shapes, recent: &w.recent}
-}
-
-// begin takes the database's write lock.
-func (w *writer) begin() error {
-	if err := w.ledger.file.same(); err != nil {
-		return err
-	}
-	if w.conn == nil {
-		c, err := w.ledger.connectWriter(context.Background())
-		if err != nil {
-			return err
-		}
-		w.conn = c
-	}
-	err := patiently(context.Background(), w.ledger.busy, func() error {
-		_, err := w.conn.exec("BEGIN IMMEDIATE")
-		return err
-	})
-	if err == nil {
-		err = w.recent.refresh(w.conn)
-	}
-	if err != nil {
-		w.rollback(err)
-	}
-	return err
-}
-
-// perform runs the requests of a batch. Without savepoints it stops at the
-// first that fails; with them it undoes what that one did and goes on.
-func (w *writer) perform(tx *write, batch []*request, results []error, savepoints bool) error {
-	var stored int64
-	if _, err := tx.first([]any{&stored}, readClock); err != nil {
-		return err
-	}
-	for i, r := range batch {
-		tx.now = w.ledger.clock.read(stored)
-		run := r.do
-		if savepoints {
-			run = isolated(r.do)
-		}
-		results[i] = run(tx)
-		var kept *keptError
-		if err := results[i]; errors.As(err, &kept) {
-			results[i] = unwritten(kept.error)
-		} else if err != nil && !refusal(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// keptError is the failure of a request that left the transaction intact.
-type keptError struct{ error }
-
-// isolated puts a savepoint round a request.
-func isolated(do func(*write) error) func(*write) error {
-	return func(tx *write) error {
-		if _, err := tx.conn.exec("SAVEPOINT request"); err != nil {
-			return err
-		}
-		err := do(tx)
-		if err != nil && !refusal(err) {
-			// Some errors (a full disk, a failed read) end the whole
-			// transaction: then there is no savepoint to go back to.
-			tx.recent.clear()
-			if _, lost := tx.conn.exec("ROLLBACK TO request"); lost != nil {
-				return err
-			}
-			err = &keptError{err}
-		}
-		if _, lost := tx.conn.exec("RELEASE request"); lost != nil {
-			return errors.Join(err, lost)
-		}
-		return err
-	}
-}
-
-// again runs a batch that failed once more, each request in a savepoint. That
-// it takes two passes keeps the savepoints' cost off the batches in which
-// nothing fails, which are nearly all.
-func (w *writer) again(batch []*request, results []error, cause error) (*write, error) {
-	w.rollback(cause)
-	if err := w.begin(); err != nil {
-		return nil, err
-	}
-	tx := w.transaction()
-	return tx, w.perform(tx, batch, results, true)
-}
-
-// commit stores the ledger's instant and commits. Its error is for the callers.
-func (w *writer) commit(tx *write) error {
-	if !tx.changed {
-		if _, err := tx.conn.exec("COMMIT"); err != nil {
-			w.rollback(err)
-		}
-		return nil
-	}
-	if _, err := tx.exec("UPDATE settle_clock SET at = ?", tx.now.UnixMicro()); err != nil {
-		w.rollback(err)
-		return unwritten(err)
-	}
-	if _, err := tx.exec("COMMIT"); err != nil {
-		certain := neverCommitted(err)
-		w.rollback(err)
-		if certain {
-			return unwritten(err)
-		}
-		return unknown(err)
-	}
-	return nil
-}
-
-// rollback ends the transaction, if there is one, and gives up a connection
-// that failed in a way that may last.
-func (w *writer) rollback(cause error) {
-	if w.conn == nil {
-		return
-	}
-	w.recent.clear()
-	_, err := w.conn.exec("ROLLBACK")
-	if (cause == nil && err != nil) || lasting(cause) {
-		_ = w.conn.close() // the next batch opens another one
-		w.conn = nil
 	}
 }

@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/settle-go/settle/store"
+)
+
+// A field that is added to a record must not be lost on its way to the file.
+func TestEveryFieldHasItsColumn(t *testing.T) {
+	t.Parallel()
+	if n := len(operationColumns); n > 64 {
+		t.Errorf("a columnSet can't hold %d columns", n)
+	}
+	everyField(t, operationColumns, "Read") // which isn't stored
+	everyField(t, eventColumns)
+	everyField(t, intentColumns)
+}
+
+func everyField[T any](t *testing.T, columns []column[T], except ...string) {
+	t.Helper()
+	var record T
+	v := reflect.ValueOf(&record).Elem()
+	column := map[any]string{}
+	for _, c := range columns {
+		if before, twice := column[c.field(&record)]; twice {
+			t.Errorf("%s and %s hold one field", before, c.name)
+		}
+		column[c.field(&record)] = c.name
+	}
+	for _, name := range except {
+		column[v.FieldByName(name).Addr().Interface()] = name
+	}
+	for i := range v.NumField() {
+		if column[v.Field(i).Addr().Interface()] == "" {
+			t.Errorf("%T.%s has no column", record, v.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestAValueThatDoesNotFitIsNamedByItsTypeOnly(t *testing.T) {
+	t.Parallel()
+	var o store.Operation
+	for _, c := range []struct {
+		field any
+		value any
+	}{
+		{&o.ID, "secret"}, {&o.ID, []byte("secret")}, {&o.Tail, []byte("secret")}, {&o.Slot, int64(7)},
+		{&o.Number, "secret"}, {&o.Tool, []byte("secret")}, {&o.Tool, 1.5}, {&o.CreatedAt, "secret"},
+	} {
+		err := decode(c.field, c.value)
+		if err == nil {
+			t.Errorf("%v was read into a %T", c.value, c.field)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error %q shows the value", err)
+		}
+	}
+}
