@@ -98,8 +98,10 @@ func (a *app) group(use, short string, below ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			c.SetOut(a.err)
-			_ = c.Help()
+			if !a.json {
+				c.SetOut(a.err)
+				_ = c.Help() // what can't be written here can't be written below either
+			}
 			return usage("%s needs a command", c.CommandPath())
 		}
 		said := fmt.Sprintf("%s has no command %q", c.CommandPath(), args[0])

@@ -72,8 +72,11 @@ func (a *app) examine(ctx context.Context, d *desk) ([]check, error) {
 	checks := append(settings, a.checkOperator())
 	asked := a.now()
 	open, err := openOperations(ctx, d)
-	if err != nil {
+	switch {
+	case is[*settle.MissingKeyError](err):
 		return append(checks, check{"codec", bad, said(err), "set SETTLE_KEYS to all of the codec's keys"}), nil
+	case err != nil:
+		return checks, err
 	}
 	checks = append(checks, checkCodec(d, open), checkClock(open, asked, a.now()))
 	checks = append(checks, a.checkWorkers(open)...)

@@ -92,6 +92,26 @@ func TestATaskIsNamedWithoutDoubt(t *testing.T) {
 	})
 }
 
+func TestOperationsAreListedByTimeAndName(t *testing.T) {
+	t.Parallel()
+	w := newSQLite(t).hire()
+	w.fails = nil
+	w.call(inTask(t.Context(), "case-42"), "refund", "o-1", settle.StatusCompleted)
+	for _, tc := range []struct {
+		flags string
+		want  int
+	}{
+		{"", 0}, {"--all", 1}, {"--state completed", 1}, {"--state completed,failed --since 1h", 1}, {"--all --since 2100-01-01T00:00:00Z", 0},
+		{"--all --since 2020-01-01", 1}, {"--all --task case-42 --goal late-parcel --subject support-agent", 1}, {"--all --task case-43", 0},
+		{"--all --tool refund --tenant acme", 1}, {"--all --tenant globex", 0}, {"--all --tool wire", 0},
+	} {
+		l := read[struct{ Operations []operationLine }](w, 0, append([]string{"ops", "list"}, strings.Fields(tc.flags)...)...)
+		if len(l.Operations) != tc.want {
+			t.Errorf("ops list %s: %d operations, want %d", tc.flags, len(l.Operations), tc.want)
+		}
+	}
+}
+
 func TestR45WaitEndsWithThePersonsWord(t *testing.T) {
 	onEachLedger(t, func(t *testing.T, w *world) {
 		reference := w.manual("refund", "o-1")
@@ -177,6 +197,9 @@ func TestR56SealedValuesNeedTheKeys(t *testing.T) {
 		}
 	}
 	contains(t, w.run(0, "doctor").out, "warn  codec")
+	// What needs no value is decided all the same.
+	other := w.manual("refund", "o-2")
+	w.run(0, "queue", "decide", other, "abandon", "--version", "3", "--reason", "nobody knows")
 
 	wrong := w.as("ann")
 	wrong.env["SETTLE_KEYS"] = "k1:" + base64.StdEncoding.EncodeToString(key)
@@ -272,6 +295,41 @@ func TestR41ALostAnswerIsRepeatedWithItsID(t *testing.T) {
 	if decided != 1 {
 		t.Errorf("it was decided %d times", decided)
 	}
+}
+
+// moving is a ledger on which somebody else is faster, a number of times.
+type moving struct {
+	store.Ledger
+	times *atomic.Int32
+}
+
+func (l moving) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	if strings.HasPrefix(c.Actor, "operator:ann") && l.times.Add(-1) >= 0 {
+		if _, err := l.Ledger.Apply(ctx, store.Change{Of: c.Of, To: c.Of.State, Kind: "checked", Actor: "recovery", Reason: c.Of.Reason, Doubts: c.Of.Doubts}); err != nil {
+			return store.Operation{}, err
+		}
+	}
+	return l.Ledger.Apply(ctx, c)
+}
+
+func TestWhatNamesNoVersionIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t)
+	times := new(atomic.Int32)
+	w.ledger = moving{w.ledger, times}
+	w.hire()
+	reference := w.manual("refund", "o-1")
+	for _, args := range [][]string{{"take"}, {"note", "a note"}, {"look"}, {"reveal"}, {"release"}} {
+		times.Store(2)
+		w.run(0, append([]string{"queue", args[0], reference}, args[1:]...)...)
+		if times.Load() >= 0 {
+			t.Errorf("%v met nobody else", args)
+		}
+	}
+	// A decision is for what its person saw.
+	times.Store(1)
+	version := itoa(read[caseView](w, 0, "queue", "show", reference).Version)
+	w.run(3, "queue", "decide", reference, "fail", "--version", version, "--reason", "no transfer")
 }
 
 // slowPurge is a ledger with many operations, one a page, that takes its time.

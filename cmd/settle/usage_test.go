@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/internal/pgtest"
 )
 
 func TestUsageIsRefusedWithWhatToDo(t *testing.T) {
@@ -62,10 +64,8 @@ func TestUsageIsRefusedWithWhatToDo(t *testing.T) {
 		if !strings.Contains(r.err, tc.says) || r.out != "" {
 			t.Errorf("settle %v says %q and writes %q, want %q in it", tc.args, r.err, r.out, tc.says)
 		}
-		if len(tc.args) > 1 {
-			if f := failed(w, 2, tc.args...); f.Code != "usage" {
-				t.Errorf("settle %v --json: %+v", tc.args, f)
-			}
+		if f := failed(w, 2, tc.args...); f.Code != "usage" {
+			t.Errorf("settle %v --json: %+v", tc.args, f)
 		}
 	}
 }
@@ -133,6 +133,24 @@ func TestALedgerIsMadeByMigrateOnly(t *testing.T) {
 	}
 	r = runs(t, env, "", "migrate", "--print")
 	contains(t, r.out, "CREATE TABLE settle_operation")
+}
+
+func TestAPostgresLedgerIsMadeByMigrateOnly(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	env := map[string]string{"SETTLE_OPERATOR": "ann", "SETTLE_LEDGER": db.DSN()}
+	schema := db.Schema(t)
+	for _, args := range [][]string{{"queue", "list"}, {"queue", "take", uuid.NewString()}, {"purge"}, {"migrate", "--check"}} {
+		r := runs(t, env, "", append([]string{"--schema", schema}, args...)...)
+		if r.exit != 1 || !strings.Contains(r.err, "next: settle --schema "+schema+" migrate") {
+			t.Errorf("settle %v without a ledger: %+v", args, r)
+		}
+	}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--check"}, {"queue", "list"}} {
+		if r := runs(t, env, "", append([]string{"--schema", schema}, args...)...); r.exit != 0 {
+			t.Errorf("settle %v: %+v", args, r)
+		}
+	}
 }
 
 func TestMigrationsArePrintedForPostgres(t *testing.T) {
