@@ -42,7 +42,7 @@ func (l *Ledger) cases(f store.CaseFilter) (string, []any) {
 		given("c.closed_at IS NULL")
 	}
 	if f.Tenant != "" {
-		given("n.name = $%d::text", f.Tenant)
+		given(l.sql.caseOfTenant+" $%d::text)", f.Tenant)
 	}
 	if f.Operation != uuid.Nil {
 		given("c.operation = $%d::uuid", some(f.Operation))
@@ -60,7 +60,7 @@ func (l *Ledger) cases(f store.CaseFilter) (string, []any) {
 		given("c.holder = ''")
 	}
 	if f.OlderThan > 0 {
-		given("c.opened_at <= clock_timestamp() - $%d::interval", span(f.OlderThan))
+		given("c.opened_at <= statement_timestamp() - $%d::interval", span(f.OlderThan))
 	}
 	if len(f.States) > 0 {
 		names := make([]string, len(f.States))

@@ -13,38 +13,73 @@ import (
 	"github.com/settle-go/settle/store"
 )
 
-// Purge implements [store.Ledger]: one page in three round trips, the ids, the
-// tombstones that go, and the rows that are past their retention.
+// Purge implements [store.Ledger]. A page on which nothing is to be done takes
+// one round trip and locks nothing; what is to be done takes one more.
 func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
 	limit := cmp.Or(max(p.Limit, 0), 1000)
-	page, err := query(ctx, l, pgx.RowTo[pgtype.UUID], l.sql.purgePage, some(p.After), limit)
-	if err != nil || len(page) == 0 {
+	var due []judged
+	var err error
+	erasing := p.Principal != [32]byte{}
+	if erasing {
+		due, err = query(ctx, l, scanErased, l.sql.erasePage, some(p.After), limit, p.Principal[:])
+	} else {
+		due, err = query(ctx, l, scanJudged, l.sql.purgePage, some(p.After), limit)
+	}
+	if err != nil {
 		return store.Purged{}, asRead(err)
 	}
-	done := store.Purged{Seen: len(page)}
-	if len(page) == limit {
-		done.Next = page[len(page)-1].Bytes
+	done := store.Purged{Seen: len(due)}
+	if len(due) == limit {
+		done.Next = due[len(due)-1].id.Bytes
 	}
-	var removed []int
-	if p.Principal == [32]byte{} {
-		removed, err = query(ctx, l, pgx.RowTo[int], l.sql.depart, page, span(store.ClosedGrace))
-		if err != nil {
-			return store.Purged{}, asWrite(err)
+	ids, versions := uuids(0), make([]int32, 0)
+	for _, j := range due {
+		if j.due {
+			ids, versions = append(ids, j.id), append(versions, j.version)
 		}
-		done.Removed = removed[0]
-		removed, err = query(ctx, l, pgx.RowTo[int], l.sql.purge, page)
-	} else {
-		removed, err = query(ctx, l, pgx.RowTo[int], l.sql.erase, page, p.Principal[:])
+	}
+	switch {
+	case len(ids) == 0:
+		return done, nil
+	case erasing:
+		done.Removed, err = l.remove(ctx, l.sql.erase, ids)
+	default:
+		done.Removed, err = l.remove(ctx, l.sql.purge, ids, versions)
 	}
 	if err != nil {
 		return store.Purged{}, asWrite(err)
 	}
-	done.Removed += removed[0]
 	return done, nil
 }
 
+// judged is a row of a page, and whether something is to be done to it.
+type judged struct {
+	id      pgtype.UUID
+	version int32
+	due     bool
+}
+
+func scanJudged(row pgx.CollectableRow) (j judged, err error) {
+	err = row.Scan(&j.id, &j.version, &j.due)
+	return j, err
+}
+
+func scanErased(row pgx.CollectableRow) (j judged, err error) {
+	err = row.Scan(&j.id, &j.due)
+	return j, err
+}
+
+func (l *Ledger) remove(ctx context.Context, sql string, args ...any) (removed int, err error) {
+	var b pgx.Batch
+	if l.limits {
+		b.Queue(l.sql.lockLimit)
+	}
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&removed) })
+	return removed, l.send(ctx, &b)
+}
+
 // CloseIntent implements [store.Ledger], in a transaction: it is rare, and what
-// it deletes has to be judged under the intent's lock.
+// it entombs has to be judged under the locks of the rows.
 func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error {
 	conn, err := l.acquire(ctx)
 	if err != nil {
@@ -60,24 +95,39 @@ func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUI
 
 func (l *Ledger) closeIntent(ctx context.Context, tx pgx.Tx, tenant string, intent uuid.UUID) error {
 	var closed time.Time
-	err := tx.QueryRow(ctx, l.sql.intentNamed, some(intent), tenant).Scan((*instant)(&closed))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return store.ErrNotFound
-	}
-	if err != nil || !closed.IsZero() {
-		return err
-	}
 	var unsettled bool
-	if err := tx.QueryRow(ctx, l.sql.unsettled, some(intent)).Scan(&unsettled); err != nil {
+	check := func(b *pgx.Batch) {
+		b.Queue(l.sql.unsettled, some(intent)).QueryRow(func(row pgx.Row) error { return row.Scan(&unsettled) })
+	}
+	var b pgx.Batch
+	if l.limits {
+		b.Queue(l.sql.lockLimit)
+	}
+	b.Queue(l.sql.intentNamed, some(intent), tenant).QueryRow(func(row pgx.Row) error { return row.Scan((*instant)(&closed)) })
+	check(&b)
+	err := tx.SendBatch(ctx, &b).Close()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return store.ErrNotFound
+	case err != nil || !closed.IsZero():
+		return err
+	case unsettled:
+		return store.ErrUnsettled // without having waited for anybody
+	}
+
+	b = pgx.Batch{}
+	b.Queue(l.sql.lockOwn, some(intent))
+	check(&b)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
 	if unsettled {
 		return store.ErrUnsettled
 	}
+
+	b = pgx.Batch{}
 	for _, sql := range []string{l.sql.entombAll, l.sql.dropProposals, l.sql.closeIntent} {
-		if _, err := tx.Exec(ctx, sql, some(intent)); err != nil {
-			return err
-		}
+		b.Queue(sql, some(intent))
 	}
-	return nil
+	return tx.SendBatch(ctx, &b).Close()
 }

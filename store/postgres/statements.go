@@ -32,8 +32,9 @@ type statements struct {
 	get, list, listIntent, listParent, ofTenant, events, audit     string
 	settings, tables, standbys                                     string
 	cases, audits, declare, declared                               string
-	purgePage, purge, erase, intentNamed, unsettled                string
-	depart, entombAll, dropProposals, closeIntent                  string
+	caseOfTenant, purgePage, purge, erasePage, erase               string
+	intentNamed, unsettled, lockOwn                                string
+	entombAll, dropProposals, closeIntent                          string
 }
 
 func newStatements(schema string, limit lockLimit) (statements, error) {
@@ -44,6 +45,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 	t.parts["limit_ms"] = limit.literal()
 	t.parts["clock"] = limit.clock()
 	t.parts["purged"] = fmt.Sprintf("%d::smallint", store.FlagPurged)
+	t.parts["grace"] = fmt.Sprintf("interval '%d microseconds'", store.ClosedGrace.Microseconds())
 	s := statements{
 		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
 		lockLimit: t.of("lock_limit"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
@@ -56,8 +58,9 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		renew: t.of("renew"), take: t.of("take"), takeOne: t.of("take_one"),
 		get: t.of("get"), list: t.of("list"), listIntent: t.of("list_intent"), listParent: t.of("list_parent"), ofTenant: t.of("of_tenant"), events: t.of("events"), audit: t.of("audit"),
 		cases: t.of("cases"), audits: t.of("audits"), declare: t.of("declare"), declared: t.of("declared"),
-		purgePage: t.of("purge_page"), purge: t.of("purge"), erase: t.of("erase"),
-		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), depart: t.of("depart"),
+		caseOfTenant: t.of("case_of_tenant"),
+		purgePage:    t.of("purge_page"), purge: t.of("purge"), erasePage: t.of("erase_page"), erase: t.of("erase"),
+		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), lockOwn: t.of("lock_own"),
 		entombAll: t.of("entomb_all"), dropProposals: t.of("drop_proposals"), closeIntent: t.of("close_intent"),
 		settings: t.of("settings"), tables: t.of("tables"), standbys: t.of("standbys"),
 	}

@@ -132,6 +132,9 @@ CREATE UNIQUE INDEX operation_id ON settle.operation (id);
 -- Each pair of tool and tenant is found with one step from the one before (R36).
 CREATE INDEX operation_due ON settle.operation (tool, tenant, due_at, id) WHERE due_at IS NOT NULL;
 
+-- What hangs on an operation: its steps and what undoes it (R51).
+CREATE INDEX operation_parent ON settle.operation (parent) WHERE parent IS NOT NULL;
+
 -- Attribute evidence asks whether a resource settles another operation (R34).
 CREATE INDEX operation_outcome ON settle.operation (resource_digest) WHERE resource_digest IS NOT NULL;
 
@@ -148,6 +151,7 @@ CREATE INDEX operation_resource ON settle.operation (resource_key, state, resour
 CREATE INDEX operation_doubtful ON settle.operation (resource_key) WHERE resource_key IS NOT NULL AND doubts > 0;
 
 -- Which operation a resource settled by attribute evidence: one at most (R34).
+-- It also holds what operations that are deleted were completed with.
 CREATE TABLE settle.attribute (
     digest    uuid NOT NULL,
     tool      text COLLATE "C" NOT NULL,

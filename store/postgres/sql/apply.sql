@@ -49,7 +49,7 @@ WITH moved AS (
         result_version = CASE WHEN $24::boolean THEN $29::int ELSE result_version END,
         flags = flags | $30::smallint, trace = CASE WHEN {kept} THEN coalesce($32::bytea, trace) END,
         taken = CASE WHEN $33::text IS NOT NULL THEN $33::text
-            WHEN $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text THEN ''
+            WHEN {leaves} THEN ''
             ELSE taken END
     FROM {clock} t
     WHERE {seen} AND {undecided}
@@ -58,14 +58,11 @@ WITH moved AS (
     RETURNING id, tenant, tool, {instants}
 ), {journaled}, filed AS (
     UPDATE settle."case" c SET
-        closed_at = CASE WHEN CASE WHEN c.incident THEN $36::boolean
-            ELSE $3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text END THEN m.tail_at END,
+        closed_at = CASE WHEN {closes} THEN m.tail_at END,
         holder = coalesce($33::text, holder), held_at = CASE WHEN $33::text IS NOT NULL THEN m.tail_at ELSE held_at END,
-        proposal = CASE WHEN $34::boolean THEN $35::bytea ELSE proposal END
+        proposal = CASE WHEN {closes} AND m.flags & {purged} <> 0 THEN NULL WHEN $34::boolean THEN $35::bytea ELSE proposal END
     FROM moved m
-    WHERE c.operation = m.id AND c.closed_at IS NULL
-      AND ($36::boolean OR $34::boolean OR $33::text IS NOT NULL
-        OR ($3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text))
+    WHERE c.operation = m.id AND c.closed_at IS NULL AND ($36::boolean OR $34::boolean OR $33::text IS NOT NULL OR {leaves})
 ), opened AS (
     INSERT INTO settle."case" (operation, tenant, tool, reason, incident, opened_at)
     SELECT id, tenant, tool, $6::text, false, tail_at FROM moved
@@ -78,7 +75,15 @@ WITH moved AS (
 )
 SELECT {instants} FROM moved
 
--- A tombstone takes nothing in any more (R51).
+-- The change leaves a state in which a person is needed, and closes its case.
+-- name: leaves
+($3::text IN ('manual', 'awaiting_approval') AND $3::text <> $5::text)
+
+-- name: closes
+(CASE WHEN c.incident THEN $36::boolean ELSE {leaves} END)
+
+-- A tombstone takes nothing in any more, and keeps a proposal only for as long as
+-- somebody can confirm it (R51).
 -- name: kept
 flags & {purged} = 0
 

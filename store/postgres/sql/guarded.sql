@@ -103,8 +103,8 @@ o.intent = $2::uuid AND o.tool = $6::text AND o.slot <> $4::uuid
     AND ($15::uuid IS NULL OR o.batch IS DISTINCT FROM $15::uuid)
     AND (o.state < 'completed' OR (o.state = 'completed' AND o.run IS DISTINCT FROM $14::uuid AND o.id <> ALL ($36::uuid[])))
 
--- Takes back what bind pinned for claims that were refused.
+-- Takes back what bind pinned in this transaction for claims that were refused.
 -- name: unbind
 DELETE FROM settle.contract c USING unnest($1::uuid[], $2::text[]) AS k(intent, tool)
-WHERE c.intent = k.intent AND c.tool = k.tool
+WHERE c.intent = k.intent AND c.tool = k.tool AND c.xmin = pg_current_xact_id_if_assigned()::xid
   AND NOT EXISTS (SELECT FROM settle.operation o WHERE o.intent = c.intent AND o.tool = c.tool)

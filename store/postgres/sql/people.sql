@@ -5,6 +5,9 @@
 SELECT c.id, c.operation, c.tenant, c.tool, c.reason, c.incident, c.opened_at, c.closed_at, c.holder, c.held_at, c.proposal, {entry}
 FROM settle."case" c JOIN settle.operation o ON o.id = c.operation {with_intent}
 
+-- name: case_of_tenant
+c.tenant = (SELECT id FROM settle.tenant WHERE name =
+
 -- name: audits
 SELECT operation, at, kind, actor, detail FROM settle.audit WHERE operation = $1::uuid ORDER BY id
 

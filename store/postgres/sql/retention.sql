@@ -1,73 +1,104 @@
 -- Forgetting: purges, erasure, closing.
 
+-- One page of a purge, with the version at which each row was judged. OFFSET 0
+-- keeps the planner from answering a question on one row by reading a table
+-- from end to end.
 -- name: purge_page
-SELECT id FROM settle.operation WHERE id > $1::uuid ORDER BY id LIMIT $2::int
+SELECT o.id, o.version, {departs} OR {retired} FROM settle.operation o WHERE o.id > $1::uuid ORDER BY o.id LIMIT $2::int
 
--- What stays of a row has to be known for ever (R51). A proposal holds the
--- result that a person gave.
--- name: entombed
+-- What is deleted: all of a closed intent, once the grace is over, but what has
+-- to stand in the way of others for ever: the one operation that Unique admits
+-- (R14), and the writes on a resource, without which an older one that they
+-- overtook would start again (R31).
+-- name: departs
+(o.state >= 'completed' AND (o.state = 'failed' OR (o.unique_key IS NULL AND o.resource_key IS NULL))
+    AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.closed_at + {grace} <= {now} OFFSET 0) AND NOT {hangs})
+
+-- What loses its payload.
+-- name: retired
+(o.state >= 'completed' AND o.flags & {purged} = 0 AND o.retention > 0
+    AND o.settled_at + o.retention / 1000 * interval '1 microsecond' <= {now} AND NOT {hangs})
+
+-- What something open keeps: an unsettled relative or an incident (R51).
+-- name: hangs
+(EXISTS (SELECT FROM settle.operation p WHERE p.id = o.parent AND p.state < 'completed' OFFSET 0)
+        OR EXISTS (SELECT FROM settle.operation k WHERE k.parent = o.id AND k.state < 'completed' OFFSET 0)
+        OR EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL OFFSET 0))
+
+-- name: now
+statement_timestamp()
+
+-- Rows that moved on since they were judged are left alone: whatever opens a
+-- case makes a version, and with it gone nothing would be left of the case. What
+-- another transaction has is stepped over, and the next purge meets it.
+-- name: purge
+WITH due AS MATERIALIZED (
+    SELECT o.id, {departs} AS departs
+    FROM unnest($1::uuid[], $2::int[]) AS judged(id, version)
+    JOIN settle.operation o ON o.id = judged.id AND o.version = judged.version
+    WHERE {departs} OR {retired}
+    ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
+), deleted AS (
+    DELETE FROM settle.operation o USING due WHERE o.id = due.id AND due.departs
+    RETURNING o.id, o.tool, o.state, o.resource_digest
+), journals AS (
+    DELETE FROM settle.event e USING due WHERE e.operation = due.id AND due.departs
+), cases AS (
+    DELETE FROM settle."case" c USING due WHERE c.operation = due.id AND due.departs
+), resources AS (
+    -- What completed them settles no other operation all the same (R34).
+    INSERT INTO settle.attribute (digest, tool, operation)
+    SELECT resource_digest, tool, id FROM deleted WHERE state = 'completed' AND resource_digest IS NOT NULL
+    ORDER BY resource_digest, tool ON CONFLICT DO NOTHING
+), entombed AS (
+    UPDATE settle.operation o SET {bare} FROM due WHERE o.id = due.id AND NOT due.departs
+), proposals AS (
+    UPDATE settle."case" c SET proposal = NULL FROM due WHERE c.operation = due.id AND NOT due.departs AND c.proposal IS NOT NULL
+)
+SELECT count(*)::int FROM due
+
+-- What stays of a row has to be known for ever (R51).
+-- name: bare
 flags = flags | {purged}, arguments = NULL, result = NULL, fields = NULL, trace = NULL, call_id = NULL,
     fingerprint = '\x0000000000000000000000000000000000000000000000000000000000000000'
 
--- Settled longer than their retention, and hanging on nothing open. A step and
--- a compensation are in the intent of the operation that they belong to.
--- name: purge
-WITH gone AS (
-    UPDATE settle.operation o SET {entombed}
-    WHERE o.id = ANY ($1::uuid[]) AND o.flags & {purged} = 0 AND o.state >= 'completed' AND o.retention > 0
-      AND o.settled_at + o.retention / 1000 * interval '1 microsecond' <= clock_timestamp()
-      AND NOT EXISTS (SELECT FROM settle.operation p WHERE p.id = o.parent AND p.state < 'completed')
-      AND NOT EXISTS (SELECT FROM settle.operation k WHERE k.intent = o.intent AND k.parent = o.id AND k.state < 'completed')
-      AND NOT EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL)
-    RETURNING o.id
-), dropped AS (
-    UPDATE settle."case" c SET proposal = NULL FROM gone WHERE c.operation = gone.id AND c.proposal IS NOT NULL
-)
-SELECT count(*)::int FROM gone
+-- name: erase_page
+SELECT o.id, o.flags & {purged} = 0 AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.principal = $3::bytea OFFSET 0)
+FROM settle.operation o WHERE o.id > $1::uuid ORDER BY o.id LIMIT $2::int
 
--- Tombstones of intents that are closed for long enough, but for what has to
--- stand in the way of others for ever: the one operation that Unique admits
--- (R14), and the writes on a resource, without which an older one that they
--- overtook would start again (R31).
--- name: depart
-WITH gone AS (
-    DELETE FROM settle.operation o
-    WHERE o.id = ANY ($1::uuid[]) AND o.state >= 'completed'
-      AND NOT (o.state <> 'failed' AND (o.unique_key IS NOT NULL OR o.resource_key IS NOT NULL))
-      AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.closed_at + $2::interval <= clock_timestamp())
-      AND NOT EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL)
-    RETURNING o.id
-), journals AS (
-    DELETE FROM settle.event e USING gone WHERE e.operation = gone.id
-), cases AS (
-    DELETE FROM settle."case" c USING gone WHERE c.operation = gone.id
-)
-SELECT count(*)::int FROM gone
-
+-- Erasure steps over nothing: it waits for who has a row, in the order of ids
+-- like everybody who has several. It rewrites all cases of a row, since who had
+-- the row may have left a proposal that this statement doesn't see yet.
 -- name: erase
-WITH gone AS (
-    UPDATE settle.operation o SET {entombed}
-    WHERE o.id = ANY ($1::uuid[]) AND o.flags & {purged} = 0
-      AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.principal = $2::bytea)
-    RETURNING o.id
-), dropped AS (
-    UPDATE settle."case" c SET proposal = NULL FROM gone WHERE c.operation = gone.id AND c.proposal IS NOT NULL
+WITH due AS MATERIALIZED (
+    SELECT o.id FROM settle.operation o WHERE o.id = ANY ($1::uuid[]) AND o.flags & {purged} = 0
+    ORDER BY o.id FOR NO KEY UPDATE
+), entombed AS (
+    UPDATE settle.operation o SET {bare} FROM due WHERE o.id = due.id
+), proposals AS (
+    UPDATE settle."case" c SET proposal = NULL FROM due WHERE c.operation = due.id
 )
-SELECT count(*)::int FROM gone
+SELECT count(*)::int FROM due
 
+-- Closing: a transaction. Rows are locked in the order of their ids before they
+-- are judged, so that nothing is reopened in between.
 -- name: intent_named
 SELECT i.closed_at FROM settle.intent i JOIN settle.tenant n ON n.id = i.tenant
 WHERE i.id = $1::uuid AND n.name = $2::text FOR NO KEY UPDATE OF i
 
 -- name: unsettled
 SELECT EXISTS (SELECT FROM settle.operation o WHERE o.intent = $1::uuid AND (o.state < 'completed'
-    OR EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL)))
+    OR EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL OFFSET 0)))
+
+-- name: lock_own
+SELECT FROM settle.operation WHERE intent = $1::uuid ORDER BY id FOR NO KEY UPDATE
 
 -- name: entomb_all
-UPDATE settle.operation SET {entombed} WHERE intent = $1::uuid AND state >= 'completed'
+UPDATE settle.operation SET {bare} WHERE intent = $1::uuid AND flags & {purged} = 0
 
 -- name: drop_proposals
-UPDATE settle."case" SET proposal = NULL WHERE operation IN (SELECT id FROM settle.operation WHERE intent = $1::uuid)
+UPDATE settle."case" SET proposal = NULL
+WHERE operation IN (SELECT id FROM settle.operation WHERE intent = $1::uuid) AND proposal IS NOT NULL
 
 -- name: close_intent
 UPDATE settle.intent SET closed_at = clock_timestamp(), subject = '', task = '', goal = '' WHERE id = $1::uuid
