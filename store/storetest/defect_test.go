@@ -107,7 +107,7 @@ type defect struct {
 	get      func(ctx context.Context, l store.Ledger, tenant string, id uuid.UUID) (store.Entry, error)
 	list     func(f *store.Filter)
 	listed   func(entries []store.Entry)
-	journal  func(events []store.Event) []store.Event
+	journal  func(id uuid.UUID, events []store.Event) []store.Event
 	detached bool
 
 	audits   func(rows []store.Audit) []store.Audit
@@ -115,6 +115,7 @@ type defect struct {
 	queue    func(f *store.CaseFilter)
 	queued   func(entries []store.CaseEntry)
 	purge    func(p *store.Purge)
+	purges   func(ctx context.Context, l store.Ledger, p store.Purge) (store.Purged, error)
 	purged   func(done *store.Purged)
 	closes   func(ctx context.Context, l store.Ledger, tenant string, intent uuid.UUID) error
 	declare  func(ctx context.Context, l store.Ledger, tools []store.ToolRecord) error
@@ -221,7 +222,7 @@ func (f *faulty) List(ctx context.Context, filter store.Filter) ([]store.Entry, 
 func (f *faulty) Events(ctx context.Context, id uuid.UUID, after int) ([]store.Event, error) {
 	events, err := f.Ledger.Events(f.context(ctx), id, after)
 	if f.journal != nil {
-		events = f.journal(events)
+		events = f.journal(id, events)
 	}
 	return events, err
 }
@@ -253,6 +254,9 @@ func (f *faulty) Cases(ctx context.Context, filter store.CaseFilter) ([]store.Ca
 }
 
 func (f *faulty) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
+	if f.purges != nil {
+		return f.purges(ctx, f.Ledger, p)
+	}
 	if f.purge != nil {
 		f.purge(&p)
 	}

@@ -40,7 +40,7 @@ func changeDefects() map[string]defect {
 		},
 		"settled writes are past": {
 			fails: []string{"writes/R31ACompletedWriteInDoubtMakesTheNewOneWait", "writes/R31ASettledWriteInDoubtBlocksUntilItsMoment",
-				"closing/R31AWriteInDoubtStillBlocks"},
+				"closed/R31AWriteInDoubtStillBlocks"},
 			change: func(c *store.Change) {
 				if c.To.Settled() {
 					c.Doubts = 0
@@ -194,13 +194,13 @@ func readDefects() map[string]defect {
 		},
 		"an event is forgotten": {
 			fails: []string{"events/R57EveryMoveIsAnEventOfTheChain", "moves/R20TheLedgerMakesEveryMoveOfTheTableAndNoOther"},
-			journal: func(events []store.Event) []store.Event {
+			journal: func(_ uuid.UUID, events []store.Event) []store.Event {
 				return slices.DeleteFunc(events, func(e store.Event) bool { return e.Seq == 2 })
 			},
 		},
 		"an event is rewritten": {
 			fails: []string{"events/R57EveryMoveIsAnEventOfTheChain"},
-			journal: func(events []store.Event) []store.Event {
+			journal: func(_ uuid.UUID, events []store.Event) []store.Event {
 				for n := range events {
 					events[n].Actor = "nobody"
 				}

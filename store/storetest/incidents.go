@@ -63,6 +63,15 @@ func incidents(s suite) {
 		waiting := w.apply(Change(w.standing(i, store.Manual), store.Manual, resolves))
 		w.wantCases(waiting, "open because")
 	})
+	s.test("R40AnAttemptLeavesCasesAlone", func(w *world) {
+		o := w.apply(Change(w.standing(w.intent(), store.Failed), store.Failed, incident("late_success")))
+		o = w.apply(Change(o, store.Failed, takes("ann"), proposes([]byte("first"))))
+		o = w.apply(Change(w.apply(Change(o, store.Manual)), store.Retryable))
+		before := w.openCase(o).Case
+		o = w.applyAsNext(Attempt(o, takes("bob"), proposes([]byte("second")), resolves, incident("second_effect")))
+		w.wantCases(o, "open late_success incident", "closed because")
+		w.wantCase(w.openCase(o).Case, before)
+	})
 	s.test("R40ResolvingIsOfItsOwnOperation", func(w *world) {
 		i := w.intent()
 		other := w.apply(Change(w.standing(i, store.Completed), store.Completed, incident("second_effect")))

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,18 @@ func takenCases(s suite) {
 		want(w, "cases of ann", len(w.cases(store.CaseFilter{Operation: o.ID, Holder: "ann", Closed: true})), 1)
 		want(w, "cases of bob", len(w.cases(store.CaseFilter{Operation: o.ID, Holder: "bob", Closed: true})), 1)
 	})
+	s.test("R40WhatIsTakenWithAMoveIsTheCaseFromBefore", func(w *world) {
+		o := w.apply(Change(w.standing(w.intent(), store.Failed), store.Failed, incident("late_success")))
+		o = w.apply(Change(o, store.Manual, takes("ann"), proposes([]byte("first"))))
+		want(w, "who has the operation", o.Taken, "ann")
+		w.wantHolders(o, "late_success ann first", "because  ")
+		o = w.apply(Change(o, store.Failed, takes("bob"), proposes([]byte("second"))))
+		want(w, "who has the operation", o.Taken, "bob")
+		w.wantHolders(o, "late_success bob second", "because bob second")
+		o = w.apply(Change(o, store.Failed, takes(""), proposes(nil), resolves))
+		w.wantHolders(o, "late_success  ", "because bob second")
+		w.wantCases(o, "closed late_success incident", "closed because")
+	})
 	s.test("R40TakingIsOfItsOwnOperation", func(w *world) {
 		i := w.intent()
 		other := w.standing(i, store.Manual)
@@ -75,6 +88,20 @@ func takenCases(s suite) {
 			caseRace(w)
 		}
 	})
+}
+
+// wantHolders compares reasons, holders and proposals of an operation's cases.
+func (w *world) wantHolders(o store.Operation, wanted ...string) {
+	w.Helper()
+	var got []string
+	for _, e := range w.casesOf(o) {
+		got = append(got, e.Case.Reason+" "+e.Case.Holder+" "+string(e.Case.Proposal))
+	}
+	slices.Sort(got)
+	slices.Sort(wanted)
+	if !slices.Equal(got, wanted) {
+		w.Fatalf("the cases are %q, want %q", got, wanted)
+	}
 }
 
 // caseRace lets operators take one case at once.

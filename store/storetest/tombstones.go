@@ -37,6 +37,46 @@ func tombstones(s suite) {
 		w.wantRow(w.read(after), wanted)
 		w.verify(after)
 	})
+	s.test("R51WhatComesInLaterIsNotKept", func(w *world) {
+		i := w.intent()
+		ended := func(c *store.Change) { c.Returned, c.Trace = true, Bytes(24) }
+		looked := func(c *store.Change) { c.Checked, c.Verdict = true, "happened" }
+		for _, late := range []func(store.Operation) store.Change{
+			func(o store.Operation) store.Change { return Completion(o, "r-1", ended) },
+			func(o store.Operation) store.Change { return Completion(o, "r-1", ended, looked) },
+			func(o store.Operation) store.Change { return Change(o, store.Unknown, ended) },
+			func(o store.Operation) store.Change { return Attempt(o) },
+		} {
+			seen := w.record(i)
+			w.erase(i)
+			row := w.wantTombstone(seen)
+			c := late(seen) // as its attempt last saw it
+			after := w.apply(c)
+			wanted, _ := store.Next(row, c, after.TailAt)
+			w.wantRow(after, wanted)
+			w.wantRow(w.read(after), wanted)
+			w.wantRow(w.read(after), tombstone(after))
+			want(w, "the resource", after.Resource, c.Resource)
+			w.verify(after)
+		}
+	})
+	s.test("R51AProposalForATombstoneGoesWithItsCase", func(w *world) {
+		body := []byte(`{"kind":"happened","result":{"id":"r-1"}}`)
+		i := w.intent()
+		o := w.standing(i, store.Manual)
+		w.erase(i)
+		o = w.apply(Change(w.read(o), store.Manual, proposes(body)))
+		want(w, "the proposal", string(w.openCase(o).Case.Proposal), string(body))
+		o = w.apply(Change(o, store.Failed))
+		want(w, "the proposal of the closed case", string(nth(w, "cases", w.casesOf(o), 0).Case.Proposal), "")
+		o = w.apply(Change(o, store.Failed, incident("late_success")))
+		o = w.apply(Change(o, store.Failed, proposes(body)))
+		want(w, "the proposal", string(w.openCase(o).Case.Proposal), string(body))
+		w.apply(Change(o, store.Failed, proposes(body), resolves))
+		for _, e := range w.casesOf(o) {
+			want(w, "the proposal of the closed case", string(e.Case.Proposal), "")
+		}
+	})
 	s.test("R14PurgingNeverLiftsUniqueness", func(w *world) {
 		only := uniquely()
 		row := w.wantTombstone(w.purged(w.intent(), store.Completed, only))
