@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
 )
 
 // onEachLedger runs a scenario in a world of its own on each ledger.
@@ -198,24 +199,56 @@ func TestR41TwoPersonsDecide(t *testing.T) {
 }
 
 func TestR40DidNotHappenWaitsForTheMoment(t *testing.T) {
-	t.Parallel()
-	w := newMemory(t)
-	w.hire(w.tool("slow", settle.Contract{NoLookup: true, VisibilityDelay: 2 * time.Hour}))
+	onEachLedger(t, func(t *testing.T, w *world) {
+		w.hire(w.tool("slow", settle.Contract{NoLookup: true, VisibilityDelay: 2 * time.Hour, EscalateAfter: 3 * time.Hour}))
+		reference := w.early("slow", 0)
+		view := read[caseView](w, 0, "queue", "show", reference)
+		if view.MomentPassed || view.Decisions[1].Decision != "run_once_more" || view.Decisions[1].Refused == "" || view.Decisions[1].Command != "" {
+			t.Errorf("before the moment run_once_more is shown as %+v", view.Decisions[1])
+		}
+		contains(t, w.run(0, "queue", "show", reference).out, "an attempt may still take effect until then", "not now: an attempt may still take effect")
+		for _, outcome := range []string{"run_once_more", "fail"} {
+			decide := []string{"queue", "decide", reference, outcome, "--version", itoa(view.Version), "--reason", "asked"}
+			if f := failed(w, 5, decide...); f.Code != "moment_not_passed" || !strings.Contains(f.Message, "in 1h59m") {
+				t.Errorf("%s before the moment: %+v", outcome, f)
+			}
+		}
+		w.age(3 * time.Hour)
+		w.run(0, "queue", "decide", reference, "run_once_more", "--version", itoa(view.Version), "--reason", "asked")
+		w.fails = nil
+		w.recover()
+		contains(t, w.run(0, "ops", "wait", reference, "--timeout", "30s").out, "completed")
+	})
+}
+
+func TestR40AnAttachedSuccessSpeaksAgainstDidNotHappen(t *testing.T) {
+	onEachLedger(t, func(t *testing.T, w *world) {
+		reference := w.early("refund", store.FlagAttached)
+		w.age(time.Hour)
+		version := itoa(read[caseView](w, 0, "queue", "show", reference).Version)
+		for _, outcome := range []string{"run_once_more", "fail"} {
+			if f := failed(w, 5, "queue", "decide", reference, outcome, "--version", version, "--reason", "asked"); f.Code != "success_attached" {
+				t.Errorf("%s beside an attempt's success: %+v", outcome, f)
+			}
+		}
+		w.run(0, "queue", "decide", reference, "happened", "--version", version, "--reason", "it said so", "--no-resource")
+	})
+}
+
+// early makes a case before the operation's moment.
+func (w *world) early(tool string, flags uint8) string {
+	w.Helper()
 	w.fails = errLost
-	reference := w.call(inTask(t.Context(), "case-42"), "slow", "o-1", settle.StatusUnknown)
-	w.age(3 * time.Hour)
-	w.recover()
-	// The moment is past; put it off by a contract that allows for more.
-	view := read[caseView](w, 0, "queue", "show", reference)
-	if !view.MomentPassed {
-		t.Fatalf("the moment is %v", view.Moment)
+	reference := w.call(inTask(w.Context(), "case-42"), tool, "o-1", settle.StatusUnknown)
+	e, err := w.ledger.Get(w.Context(), "acme", uuid.MustParse(reference))
+	if err == nil {
+		_, err = w.ledger.Apply(w.Context(), store.Change{Of: e.Operation, To: store.Manual, Kind: "escalated", Actor: "recovery",
+			Reason: "arguments_undecodable", Doubts: e.Doubts, Flags: flags})
 	}
-	w.run(0, "queue", "decide", reference, "run_once_more", "--version", itoa(view.Version), "--reason", "asked")
-	w.recover()
-	view = read[caseView](w, 0, "queue", "show", reference)
-	if view.State != "unknown" {
-		t.Fatalf("after one more run it is %s", view.State)
+	if err != nil {
+		w.Fatal(err)
 	}
+	return reference
 }
 
 func TestR43Approvals(t *testing.T) {
