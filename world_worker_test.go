@@ -31,6 +31,8 @@ type order struct {
 	Stop map[string]stage
 	// Attempts is that of the tools' contracts, where it isn't 0.
 	Attempts int
+	// Approval demands a person's word before refunds and tickets.
+	Approval bool
 	// Recover makes a pass of recovery instead of calls.
 	Recover bool
 }
@@ -85,6 +87,9 @@ func (o order) carryOut(say func(report)) error {
 		}
 	}
 	tools := append(d.tools(attempts(o.Attempts)), d.handleReturn("handle_return"))
+	if o.Approval {
+		tools = d.gated()
+	}
 	x, err := settle.New(ledger, settle.WithTools(tools...), settle.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
