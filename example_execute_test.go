@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/settle-go/settle"
