@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/settle-go/settle"
@@ -26,9 +27,14 @@ type (
 )
 
 // boxOffice is a far side: it deduplicates on the keys that it is sent.
-type boxOffice struct{ booked map[string]string }
+type boxOffice struct {
+	mu     sync.Mutex
+	booked map[string]string
+}
 
 func (b *boxOffice) book(key string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.booked == nil {
 		b.booked = map[string]string{}
 	}

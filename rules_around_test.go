@@ -324,7 +324,7 @@ func TestAReadCanBeBegun(t *testing.T) {
 func TestR27APanicIsUnknownAndAnswersTheCaller(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"panic": func() { panic("secret-4711") },
-		"nil":   func() { var m map[string]int; m["x"] = 1 },
+		"index": func() { none := []int{}; none[len(none)] = 1 },
 		"exit":  runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {

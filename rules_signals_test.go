@@ -85,7 +85,7 @@ func (o *observed) metrics() map[string]metricdata.Aggregation {
 func attributeOf(s tracetest.SpanStub, name string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == name {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -289,7 +289,7 @@ func TestTheCountOfOpenOperationsComesBackToNothing(t *testing.T) {
 	for _, point := range calls.DataPoints {
 		status, _ := point.Attributes.Value("settle.status")
 		replayed, _ := point.Attributes.Value("settle.replayed")
-		count[status.AsString()+" "+replayed.Emit()] += point.Value
+		count[status.AsString()+" "+replayed.String()] += point.Value
 	}
 	if want := map[string]int64{"completed false": 5, "completed true": 5}; !maps.Equal(count, want) {
 		t.Errorf("the calls are %v, want %v", count, want)
@@ -359,7 +359,7 @@ func TestR55NothingLeavesInLogsTracesAndMetrics(t *testing.T) {
 func printed(attributes []attribute.KeyValue) string {
 	var b strings.Builder
 	for _, a := range attributes {
-		fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+		fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 	}
 	return b.String()
 }

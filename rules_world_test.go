@@ -304,9 +304,6 @@ var errLink = errors.New("the link to the database broke")
 
 // The plans.
 
-// whole lets a call through.
-func unbroken(call func() error) error { return call() }
-
 // lostAnswer makes the call and loses its answer.
 func lostAnswer(call func() error) error {
 	_ = call()
