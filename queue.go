@@ -234,43 +234,61 @@ func (c *opened) change(kind string) store.Change {
 		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
 }
 
+// update makes an operator's change that decides nothing. Where a worker was
+// faster, it is made on the case as it then stands; an empty kind is no change.
+func (q *Queue) update(ctx context.Context, reference, action string, change func(*opened) (store.Change, error)) (store.Operation, error) {
+	for try := 1; ; try++ {
+		c, err := q.open(ctx, reference, action)
+		if err != nil {
+			return store.Operation{}, err
+		}
+		made, err := change(c)
+		if err != nil || made.Kind == "" {
+			return c.entry.Operation, err
+		}
+		err = q.write(ctx, made)
+		if errors.As(err, new(*StaleVersionError)) && try < 5 {
+			continue
+		}
+		return c.entry.Operation, err
+	}
+}
+
 // Take gives the case to the operator. Taking one's own again is no change.
 func (q *Queue) Take(ctx context.Context, reference string) error {
-	c, err := q.open(ctx, reference, "take")
-	if err != nil {
-		return err
-	}
-	switch {
-	case !c.file.ClosedAt.IsZero():
-		return ErrNoCase
-	case c.file.Holder == c.operator.Name:
-		return nil
-	case c.file.Holder != "":
-		return ErrTaken
-	}
-	change := c.change("taken")
-	change.Take = &c.operator.Name
-	return q.write(ctx, change)
+	_, err := q.update(ctx, reference, "take", func(c *opened) (store.Change, error) {
+		switch {
+		case !c.file.ClosedAt.IsZero():
+			return store.Change{}, ErrNoCase
+		case c.file.Holder == c.operator.Name:
+			return store.Change{}, nil
+		case c.file.Holder != "":
+			return store.Change{}, ErrTaken
+		}
+		change := c.change("taken")
+		change.Take = &c.operator.Name
+		return change, nil
+	})
+	return err
 }
 
 // Release gives the case back to the queue.
 func (q *Queue) Release(ctx context.Context, reference string) error {
-	c, err := q.open(ctx, reference, "release")
-	if err != nil {
-		return err
-	}
-	switch {
-	case !c.file.ClosedAt.IsZero():
-		return ErrNoCase
-	case c.file.Holder == "":
-		return nil
-	case c.file.Holder != c.operator.Name:
-		return ErrTaken
-	}
-	nobody := ""
-	change := c.change("released")
-	change.Take = &nobody
-	return q.write(ctx, change)
+	_, err := q.update(ctx, reference, "release", func(c *opened) (store.Change, error) {
+		switch {
+		case !c.file.ClosedAt.IsZero():
+			return store.Change{}, ErrNoCase
+		case c.file.Holder == "":
+			return store.Change{}, nil
+		case c.file.Holder != c.operator.Name:
+			return store.Change{}, ErrTaken
+		}
+		nobody := ""
+		change := c.change("released")
+		change.Take = &nobody
+		return change, nil
+	})
+	return err
 }
 
 // maxNote bounds an operator's words, in bytes.
@@ -278,18 +296,15 @@ const maxNote = 4096
 
 // Note adds the operator's words to the case.
 func (q *Queue) Note(ctx context.Context, reference, text string) error {
-	c, err := q.open(ctx, reference, "note")
-	if err != nil {
-		return err
-	}
-	if strings.TrimSpace(text) == "" || len(text) > maxNote {
-		return fmt.Errorf("settle: a note has 1 to %d bytes of text", maxNote)
-	}
-	change := c.change("note")
-	if change.Body, err = json.Marshal(map[string]string{"note": text}); err != nil {
-		return err
-	}
-	return q.write(ctx, change)
+	_, err := q.update(ctx, reference, "note", func(c *opened) (change store.Change, err error) {
+		if strings.TrimSpace(text) == "" || len(text) > maxNote {
+			return change, fmt.Errorf("settle: a note has 1 to %d bytes of text", maxNote)
+		}
+		change = c.change("note")
+		change.Body, err = json.Marshal(map[string]string{"note": text})
+		return change, err
+	})
+	return err
 }
 
 // Revealed is what a case hides by default.
@@ -301,12 +316,8 @@ type Revealed struct {
 // Reveal shows the arguments and the result. That is an event of the operation
 // (R39). Secret fields were never stored without a codec and aren't shown.
 func (q *Queue) Reveal(ctx context.Context, reference string) (Revealed, error) {
-	c, err := q.open(ctx, reference, "reveal")
+	row, err := q.update(ctx, reference, "reveal", func(c *opened) (store.Change, error) { return c.change("revealed"), nil })
 	if err != nil {
-		return Revealed{}, err
-	}
-	row := c.entry.Operation
-	if err := q.write(ctx, c.change("revealed")); err != nil {
 		return Revealed{}, err
 	}
 	return Revealed{Arguments: row.Arguments, Result: row.Result}, nil

@@ -75,8 +75,8 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 }
 
 // CloseTask closes the intent of the context's principal and task for good: its
-// operations and names are deleted, and every later call in it is answered
-// "expired" (R52). It is refused with [store.ErrUnsettled] while an operation is
+// names are removed, its operations become tombstones, which a purge deletes a
+// day later, and every later call in it is answered "expired" (R52). It is refused with [store.ErrUnsettled] while an operation is
 // unsettled. A task that did nothing is closed as well.
 func (x *Executor) CloseTask(ctx context.Context) error {
 	p, t, err := scope(ctx)

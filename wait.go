@@ -33,6 +33,9 @@ func (x *Executor) Wait(ctx context.Context, operation string) (Outcome, error) 
 	}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		out, err := x.Get(ctx, operation)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("settle: the operation is not settled yet: %w", ctx.Err())
+		}
 		if err != nil || out.state.Settled() {
 			return out, err
 		}
