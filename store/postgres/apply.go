@@ -39,10 +39,12 @@ func (l *Ledger) apply(ctx context.Context, c store.Change) (_ store.Operation, 
 		rivals, err = l.start(ctx, c, e, &moved)
 	case settles(c):
 		err = l.row(ctx, &moved, l.sql.settle, settleArgs(c, e)...)
+	case reopens(c):
+		err = l.reopen(ctx, c, e, &moved)
 	default:
 		err = l.row(ctx, &moved, l.sql.move, moveArgs(c, e)...)
 	}
-	if index, ok := violated(err); ok && takes(index) {
+	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
 	}
 	if err != nil {
@@ -77,12 +79,6 @@ func (l *Ledger) row(ctx context.Context, moved *store.Operation, sql string, ar
 	return optional(conn.QueryRow(ctx, sql, args...).Scan(instantFields(moved)...))
 }
 
-// takes says whether a unique index is one that a second operation can't enter:
-// R34's evidence, R14's digest.
-func takes(index string) bool {
-	return strings.HasPrefix(index, "attribute_") || index == "operation_unique"
-}
-
 // settles says whether the change is what the statement settle writes: the
 // handler of a first and only attempt returned.
 func settles(c store.Change) bool {
@@ -94,8 +90,7 @@ func settles(c store.Change) bool {
 
 func settleArgs(c store.Change, e store.Event) []any {
 	return []any{
-		some(c.Of.ID), c.Of.Version, c.Of.State.String(), c.Of.Tail[:],
-		c.Reason, e.Hash[:], span(c.Of.Visibility),
+		some(c.Of.ID), c.Of.Version, c.Of.Tail[:], c.Reason, e.Hash[:], span(c.Of.Visibility),
 		[]byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
 		e.Attempt, c.Kind, c.Actor, c.Body, c.Trace,
 	}
@@ -135,6 +130,25 @@ func proposal(c store.Change) []byte {
 		return nil
 	}
 	return *c.Proposal
+}
+
+// reopens says whether an operation that was settled comes to stand again
+// among others.
+func reopens(c store.Change) bool {
+	return c.Of.State.Settled() && !c.To.Settled() && !(c.Of.ResourceKey.IsZero() && c.Of.Unique.IsZero())
+}
+
+func (l *Ledger) reopen(ctx context.Context, c store.Change, e store.Event, moved *store.Operation) error {
+	var b pgx.Batch
+	if l.limits {
+		b.Queue(l.sql.lockLimit)
+	}
+	b.Queue(l.sql.lockResource, some(c.Of.ID))
+	b.Queue(l.sql.lockSingle, some(c.Of.ID))
+	b.Queue(l.sql.reopen, moveArgs(c, e)...).QueryRow(func(row pgx.Row) error {
+		return optional(row.Scan(instantFields(moved)...))
+	})
+	return l.send(ctx, &b)
 }
 
 // start begins an attempt, under the lock of its resource (R31).
@@ -177,7 +191,7 @@ func (l *Ledger) refusal(ctx context.Context, c store.Change, rivals []store.Ent
 	if c.Start != nil {
 		return blocked(current, rivals)
 	}
-	if c.ByAttribute {
+	if c.ByAttribute || (c.Of.State == store.Failed && c.To != store.Failed && !c.Of.Unique.IsZero()) {
 		return &store.ResourceTakenError{}
 	}
 	return nil

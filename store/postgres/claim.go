@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +35,7 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 		return nil, nil
 	case len(claims) == 1 && plain(claims[0]):
 		err = w.claimOne(ctx)
-	case allPlain(claims):
+	case apart(claims):
 		err = w.claimMany(ctx)
 	}
 	if err == nil {
@@ -53,11 +54,20 @@ func plain(c store.Claim) bool {
 	return o.State == store.Running && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
 }
 
-func allPlain(claims []store.Claim) bool {
+// apart says whether the claims are plain and none meets another one of the
+// call, so that their order doesn't matter.
+func apart(claims []store.Claim) bool {
+	type slot struct {
+		intent uuid.UUID
+		slot   store.Digest
+	}
+	seen := make(map[slot]bool, len(claims))
 	for _, c := range claims {
-		if !plain(c) {
+		at := slot{c.Operation.Intent, c.Operation.Slot}
+		if !plain(c) || seen[at] {
 			return false
 		}
+		seen[at] = true
 	}
 	return true
 }
@@ -130,7 +140,7 @@ func (w *wave) claimMany(ctx context.Context) error {
 		w.queueBind(&b)
 	}
 	won := map[uuid.UUID]time.Time{}
-	b.Queue(w.ledger.sql.claimMany, claimArrays(distinct(w.claims))...).Query(func(rows pgx.Rows) error {
+	b.Queue(w.ledger.sql.claimMany, claimArrays(w.claims)...).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{(*key)(&id), (*instant)(&at)}, func() error {
@@ -146,13 +156,9 @@ func (w *wave) claimMany(ctx context.Context) error {
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
-	open := w.open
-	w.open = nil
-	for _, i := range open {
-		if at, ok := won[w.claims[i].Operation.ID]; ok {
+	for i, c := range w.claims {
+		if at, ok := won[c.Operation.ID]; ok {
 			w.won(i, at)
-		} else {
-			w.open = append(w.open, i)
 		}
 	}
 	switch {
@@ -163,19 +169,6 @@ func (w *wave) claimMany(ctx context.Context) error {
 		return nil
 	}
 	return w.readSlots(ctx)
-}
-
-// distinct leaves out claims that are given again, which meet themselves.
-func distinct(claims []store.Claim) []store.Claim {
-	seen := make(map[uuid.UUID]bool, len(claims))
-	all := make([]store.Claim, 0, len(claims))
-	for _, c := range claims {
-		if !seen[c.Operation.ID] {
-			all = append(all, c)
-		}
-		seen[c.Operation.ID] = true
-	}
-	return all
 }
 
 // optional is for a row that may be absent.
@@ -238,7 +231,7 @@ func (w *wave) queueSlots(b *pgx.Batch) *[][]store.Operation {
 // meet answers the open claims whose number is recorded. The others met a
 // pinned contract and stay open.
 func (w *wave) meet(slots [][]store.Operation) {
-	for _, i := range append([]int(nil), w.open...) {
+	for _, i := range slices.Clone(w.open) {
 		f := finding{slot: slots[i]}
 		if answer, ok := f.recorded(w.claims[i]); ok {
 			w.answers[i] = answer

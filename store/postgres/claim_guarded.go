@@ -59,7 +59,7 @@ func (w *wave) claimOnce(ctx context.Context) error {
 // queueLocks takes the locks of all open claims, each kind in a fixed order, so
 // that two calls never wait for one another in a circle.
 func (w *wave) queueLocks(b *pgx.Batch) {
-	var contracts, resources, guards places
+	var contracts, resources, singles, guards places
 	for _, i := range w.open {
 		c := w.claims[i]
 		if c.Look {
@@ -68,6 +68,9 @@ func (w *wave) queueLocks(b *pgx.Batch) {
 		contracts.add(c, uuid.Nil)
 		if !c.Operation.ResourceKey.IsZero() {
 			resources.add(c, uuid.UUID(c.Operation.ResourceKey))
+		}
+		if !c.Operation.Unique.IsZero() {
+			singles.add(c, uuid.UUID(c.Operation.Unique))
 		}
 		for _, g := range c.After {
 			guards.add(c, g.ID)
@@ -81,13 +84,20 @@ func (w *wave) queueLocks(b *pgx.Batch) {
 	}
 	w.queueBind(b)
 	b.Queue(w.ledger.sql.lockContracts, contracts.intent, contracts.tool, contracts.slot, contracts.number)
-	if len(resources.key) > 0 {
-		args := []any{resources.key, resources.intent, resources.slot, resources.number}
-		b.Queue(w.ledger.sql.numberResources, args...)
-		b.Queue(w.ledger.sql.lockResources, args...)
-	}
-	if len(guards.key) > 0 {
-		b.Queue(w.ledger.sql.lockGuards, guards.key, guards.intent, guards.slot, guards.number)
+	for _, lock := range []struct {
+		places
+		statements []string
+	}{
+		{resources, []string{w.ledger.sql.numberResources, w.ledger.sql.lockResources}},
+		{singles, []string{w.ledger.sql.enterSingles, w.ledger.sql.lockSingles}},
+		{guards, []string{w.ledger.sql.lockGuards}},
+	} {
+		if len(lock.key) == 0 {
+			continue
+		}
+		for _, statement := range lock.statements {
+			b.Queue(statement, lock.key, lock.intent, lock.slot, lock.number)
+		}
 	}
 }
 

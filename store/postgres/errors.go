@@ -28,7 +28,8 @@ var advice = []struct{ code, text string }{
 	{"42703", "the ledger's schema isn't the one of this program: run the migrations, or upgrade the program"},
 	{"42704", "a type of the ledger isn't there: run the migrations"},
 	{"22", "a value can't be stored in this database: it must be UTF-8 and texts must be free of NUL"},
-	{"26", "a prepared statement is gone: through a pooler in transaction mode use QueryExecModeExec"},
+	{"26", "a prepared statement is gone: through a pooler in transaction mode set default_query_exec_mode=exec"},
+	{"42P05", "a prepared statement is another session's: through a pooler in transaction mode set default_query_exec_mode=exec"},
 	{"08", "the connection to the server was lost"},
 }
 

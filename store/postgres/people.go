@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -23,54 +24,52 @@ func (l *Ledger) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEnt
 // that the server plans for that.
 func (l *Ledger) cases(f store.CaseFilter) (string, []any) {
 	var args []any
-	sql := l.sql.cases
-	and := " WHERE "
-	given := func(condition string, values ...any) {
-		for _, v := range values {
-			args = append(args, v)
-			condition = fmt.Sprintf(condition, len(args))
-		}
-		sql += and + condition
-		and = " AND "
+	var conditions []string
+	given := func(arg any) string {
+		args = append(args, arg)
+		return fmt.Sprintf("$%d", len(args))
 	}
+	where := func(condition string) { conditions = append(conditions, condition) }
 	if f.After != (store.CaseCursor{}) {
-		args = append(args, f.After.OpenedAt, some(f.After.ID))
-		sql += and + "(c.opened_at, c.id) > ($1::timestamptz, $2::uuid)"
-		and = " AND "
+		where("(c.opened_at, c.id) > (" + given(f.After.OpenedAt) + "::timestamptz, " + given(some(f.After.ID)) + "::uuid)")
 	}
 	if !f.Closed {
-		given("c.closed_at IS NULL")
+		where("c.closed_at IS NULL")
 	}
 	if f.Tenant != "" {
-		given(l.sql.caseOfTenant+" $%d::text)", f.Tenant)
+		where(l.sql.caseOfTenant + " " + given(f.Tenant) + "::text)")
 	}
 	if f.Operation != uuid.Nil {
-		given("c.operation = $%d::uuid", some(f.Operation))
+		where("c.operation = " + given(some(f.Operation)) + "::uuid")
 	}
 	if f.Tool != "" {
-		given("c.tool = $%d::text", f.Tool)
+		where("c.tool = " + given(f.Tool) + "::text")
 	}
 	if f.Reason != "" {
-		given("c.reason = $%d::text", f.Reason)
+		where("c.reason = " + given(f.Reason) + "::text")
 	}
 	if f.Holder != "" {
-		given("c.holder = $%d::text", f.Holder)
+		where("c.holder = " + given(f.Holder) + "::text")
 	}
 	if f.Free {
-		given("c.holder = ''")
+		where("c.holder = ''")
 	}
 	if f.OlderThan > 0 {
-		given("c.opened_at <= statement_timestamp() - $%d::interval", span(f.OlderThan))
+		where("c.opened_at <= statement_timestamp() - " + given(span(f.OlderThan)) + "::interval")
 	}
 	if len(f.States) > 0 {
 		names := make([]string, len(f.States))
 		for i, s := range f.States {
 			names[i] = s.String()
 		}
-		given("o.state::text = ANY ($%d::text[])", names)
+		// As states and not as texts: the server knows how many there are of each.
+		where("o.state = ANY (" + given(names) + "::text[]::" + pgx.Identifier{l.schema, "state"}.Sanitize() + "[])")
 	}
-	args = append(args, cmp.Or(max(f.Limit, 0), 100))
-	return sql + fmt.Sprintf(" ORDER BY c.opened_at, c.id LIMIT $%d::int", len(args)), args
+	sql := l.sql.cases
+	if len(conditions) > 0 {
+		sql += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return sql + " ORDER BY c.opened_at, c.id LIMIT " + given(cmp.Or(max(f.Limit, 0), 100)) + "::int", args
 }
 
 func scanCase(row pgx.CollectableRow) (e store.CaseEntry, err error) {

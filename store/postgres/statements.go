@@ -22,19 +22,23 @@ var sqlFiles embed.FS
 
 // statements holds the texts of folder sql, made for one schema.
 type statements struct {
-	claim, claimFirst, claimMany                                   string
-	lockLimit, bind, lockContracts, numberResources, lockResources string
-	lockGuards, claimGuarded, unbind                               string
-	slots, holding, unique, rivals                                 string
-	settle, move, lockResource, start, rivalsOf, current           string
-	proposeTenant, proposeIntent, findIntent                       string
-	renew, take, takeOne                                           string
-	get, list, listIntent, listParent, ofTenant, events, audit     string
-	settings, tables, standbys                                     string
-	cases, audits, declare, declared                               string
-	caseOfTenant, purgePage, purge, erasePage, erase               string
-	intentNamed, unsettled, lockOwn                                string
-	entombAll, dropProposals, closeIntent                          string
+	claim, claimFirst, claimMany string
+
+	lockLimit, bind, unbind, lockContracts       string
+	numberResources, lockResources               string
+	enterSingles, lockSingles, lockGuards        string
+	claimGuarded, slots, holding, unique, rivals string
+	settle, move, reopen, start, rivalsOf        string
+	lockResource, lockSingle, current            string
+	proposeTenant, proposeIntent, findIntent     string
+	renew, take, takeOne, audit                  string
+	get, list, listIntent, listParent, ofTenant  string
+	events, settings, tables, standbys           string
+
+	cases, caseOfTenant, audits, declare, declared string
+	purgePage, purge, erasePage, erase             string
+	intentNamed, unsettled, lockOwn                string
+	entombAll, dropProposals, closeIntent          string
 }
 
 func newStatements(schema string, limit lockLimit) (statements, error) {
@@ -50,9 +54,9 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
 		lockLimit: t.of("lock_limit"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
 		numberResources: t.of("number_resources"), lockResources: t.of("lock_resources"),
-		lockGuards: t.of("lock_guards"), claimGuarded: t.of("claim_guarded"), unbind: t.of("unbind"),
+		enterSingles: t.of("enter_singles"), lockSingles: t.of("lock_singles"), lockGuards: t.of("lock_guards"), claimGuarded: t.of("claim_guarded"), unbind: t.of("unbind"),
 		slots: t.of("slots"), holding: t.of("holding"), unique: t.of("unique"), rivals: t.of("rivals"),
-		settle: t.of("settle"), move: t.of("move"), lockResource: t.of("lock_resource"), start: t.of("start"),
+		settle: t.of("settle"), move: t.of("move"), reopen: t.of("reopen"), lockResource: t.of("lock_resource"), lockSingle: t.of("lock_single"), start: t.of("start"),
 		rivalsOf: t.of("rivals_of"), current: t.of("current"),
 		proposeTenant: t.of("propose_tenant"), proposeIntent: t.of("propose_intent"), findIntent: t.of("find_intent"),
 		renew: t.of("renew"), take: t.of("take"), takeOne: t.of("take_one"),

@@ -60,10 +60,21 @@ CREATE TABLE settle.contract (
     PRIMARY KEY (intent, tool)
 );
 
--- Numbers the idempotent writes on a resource and is their lock (R31).
+-- Numbers the idempotent writes on a resource and is their lock (R31). Every
+-- write that is unsettled or still in doubt stands, and the newest one that isn't
+-- failed; what is listed beside them is left out by the next claim. So a long history costs
+-- nothing, and operation needs no index for the few that write on resources.
 CREATE TABLE settle.resource (
-    key uuid PRIMARY KEY,
-    seq bigint NOT NULL
+    key      uuid PRIMARY KEY,
+    seq      bigint NOT NULL,
+    standing uuid[] NOT NULL
+);
+
+-- The operation that holds a unique digest, unless it has failed, and the lock
+-- to take its place (R14). Purging leaves it alone.
+CREATE TABLE settle.single (
+    digest    uuid PRIMARY KEY,
+    operation uuid
 );
 
 -- No foreign keys: each would lock a row of the other table in every claim.
@@ -137,18 +148,6 @@ CREATE INDEX operation_parent ON settle.operation (parent) WHERE parent IS NOT N
 
 -- Attribute evidence asks whether a resource settles another operation (R34).
 CREATE INDEX operation_outcome ON settle.operation (resource_digest) WHERE resource_digest IS NOT NULL;
-
--- R14. Purging leaves the column alone.
-CREATE UNIQUE INDEX operation_unique ON settle.operation (unique_key)
-    WHERE unique_key IS NOT NULL AND state <> 'failed';
-
--- The unsettled writes on a resource and its newest one are found without
--- reading its history (R31).
-CREATE INDEX operation_resource ON settle.operation (resource_key, state, resource_seq)
-    WHERE resource_key IS NOT NULL;
-
--- A settled write that is still in doubt blocks newer ones until its moment.
-CREATE INDEX operation_doubtful ON settle.operation (resource_key) WHERE resource_key IS NOT NULL AND doubts > 0;
 
 -- Which operation a resource settled by attribute evidence: one at most (R34).
 -- It also holds what operations that are deleted were completed with.

@@ -14,22 +14,44 @@ id = $1::uuid AND version = $2::int AND state = $3::text::settle.state AND tail 
 -- in doubt. Every other change is a move or a start.
 -- name: settle
 WITH moved AS (
-    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $5::text, tail = $6::bytea,
-        tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $7::interval,
+    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $4::text, tail = $5::bytea,
+        tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $6::interval,
         lease_until = NULL, due_at = NULL, unknown_since = NULL,
-        resource = $8::bytea, resource_digest = $9::uuid, result = CASE WHEN {kept} THEN $10::bytea END, result_version = $11::int, flags = flags | $12::smallint,
-        trace = CASE WHEN {kept} THEN coalesce($17::bytea, trace) END
-    WHERE {seen}
+        resource = $7::bytea, resource_digest = $8::uuid, result = CASE WHEN {kept} THEN $9::bytea END, result_version = $10::int,
+        flags = flags | $11::smallint, trace = CASE WHEN {kept} THEN coalesce($16::bytea, trace) END
+    WHERE id = $1::uuid AND version = $2::int AND state = 'running' AND tail = $3::bytea
     RETURNING id, {instants}
 ), journaled AS (
     INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash, body)
-    SELECT id, $2::int + 1, $13::int, tail_at, 'running>completed', $14::text, $15::text, $5::text, $6::bytea, $16::bytea FROM moved
+    SELECT id, $2::int + 1, $12::int, tail_at, 'running>completed', $13::text, $14::text, $4::text, $5::bytea, $15::bytea FROM moved
 )
 SELECT {instants} FROM moved
 
 -- name: move
 WITH moved AS (
-    UPDATE settle.operation o SET
+    {moving}
+    RETURNING id, tenant, tool, {instants}
+), {journaled}, {cased}
+SELECT {instants} FROM moved
+
+-- A move out of a settled state, under the locks of resource and unique digest
+-- (a batch of lock_resource, lock_single and this): the operation stands again
+-- on its resource (R31), and holds its digest again unless another one does (R14).
+-- name: reopen
+WITH moved AS (
+    {moving}
+      AND NOT EXISTS (SELECT FROM settle.single s JOIN settle.operation other ON other.id = s.operation
+          WHERE s.digest = o.unique_key AND other.id <> o.id AND other.state <> 'failed')
+    RETURNING id, tenant, tool, resource_key, unique_key, {instants}
+), {journaled}, {cased}, stands AS (
+    UPDATE settle.resource r SET standing = m.id || r.standing FROM moved m WHERE r.key = m.resource_key AND m.id <> ALL (r.standing)
+), held AS (
+    UPDATE settle.single s SET operation = m.id FROM moved m WHERE s.digest = m.unique_key
+)
+SELECT {instants} FROM moved
+
+-- name: moving
+UPDATE settle.operation o SET
         state = $5::text::settle.state, {counts},
         moment = {moment},
         lease_until = CASE WHEN $5::text = 'running' THEN lease_until END,
@@ -55,8 +77,11 @@ WITH moved AS (
     WHERE {seen} AND {undecided}
       AND NOT ($25::boolean AND EXISTS (SELECT FROM settle.operation other
           WHERE other.resource_digest = $27::uuid AND other.tool = o.tool AND other.state = 'completed' AND other.id <> o.id))
-    RETURNING id, tenant, tool, {instants}
-), {journaled}, filed AS (
+
+-- What hangs on a move: the case of the state that it leaves or enters (R39), an
+-- incident, and the resource that attribute evidence settles it with (R34).
+-- name: cased
+filed AS (
     UPDATE settle."case" c SET
         closed_at = CASE WHEN {closes} THEN m.tail_at END,
         holder = coalesce($33::text, holder), held_at = CASE WHEN $33::text IS NOT NULL THEN m.tail_at ELSE held_at END,
@@ -73,7 +98,6 @@ WITH moved AS (
     INSERT INTO settle.attribute (digest, tool, operation)
     SELECT $27::uuid, tool, id FROM moved WHERE $25::boolean AND $27::uuid IS NOT NULL
 )
-SELECT {instants} FROM moved
 
 -- The change leaves a state in which a person is needed, and closes its case.
 -- name: leaves
@@ -118,6 +142,9 @@ journaled AS (
 -- name: lock_resource
 SELECT FROM settle.operation o JOIN settle.resource r ON r.key = o.resource_key WHERE o.id = $1::uuid FOR NO KEY UPDATE OF r
 
+-- name: lock_single
+SELECT FROM settle.operation o JOIN settle.single s ON s.digest = o.unique_key WHERE o.id = $1::uuid FOR NO KEY UPDATE OF s
+
 -- The row is locked before the clock is read, so that a wait for the lock takes
 -- nothing from the lease (R22).
 -- name: start
@@ -134,12 +161,11 @@ WITH was AS MATERIALIZED (
         call_id = CASE WHEN {kept} THEN $28::bytea END, trace = CASE WHEN {kept} THEN $29::bytea END
     FROM t
     WHERE {seen} AND {undecided}
-      AND NOT EXISTS (SELECT FROM settle.operation n
-          WHERE n.resource_key = o.resource_key AND n.state = ANY ({standing}) AND n.resource_seq > o.resource_seq)
-      AND NOT EXISTS (SELECT FROM settle.operation n
-          WHERE n.resource_key = o.resource_key AND n.state = 'running' AND n.resource_seq < o.resource_seq AND n.moment > t.now)
-      AND NOT EXISTS (SELECT FROM settle.operation n
-          WHERE n.resource_key = o.resource_key AND n.doubts > 0 AND n.resource_seq < o.resource_seq AND n.moment > t.now)
+      AND NOT EXISTS (SELECT FROM settle.resource r JOIN settle.operation n ON n.id = ANY (r.standing)
+          WHERE r.key = o.resource_key
+            AND CASE WHEN n.resource_seq > o.resource_seq THEN n.state <> 'failed'
+                WHEN n.resource_seq < o.resource_seq THEN
+                    (n.state = 'running' OR n.doubts > 0) AND n.moment > t.now END)
     RETURNING id, {instants}
 ), {journaled}
 SELECT {instants} FROM moved

@@ -49,9 +49,8 @@ WITH bound AS (
 {first_event}
 
 -- The claims of one model turn, in the order of their keys: two calls that
--- inserted in opposite order would wait for one another. Of two claims of one
--- number the first given comes first. Their contracts were pinned by the
--- statement before (bind).
+-- inserted in opposite order would wait for one another. Their contracts were
+-- pinned by the statement before (bind).
 -- name: claim_many
 WITH won AS (
     INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
@@ -65,12 +64,12 @@ WITH won AS (
             $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
             $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
             $26::bytea[], $27::text[], $29::bigint[])
-        WITH ORDINALITY AS k(id, intent, tenant, slot, number, tool, class, contract,
+        AS k(id, intent, tenant, slot, number, tool, class, contract,
             source, node, occurrence, parent, owner, run, batch, visibility, escalate,
             fingerprint, fields, arguments, call_id, trace, lease, moment, key_window,
-            hash, reason, retention, n)
+            hash, reason, retention)
     WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
-    ORDER BY k.intent, k.slot, k.number, k.n
+    ORDER BY k.intent, k.slot
     ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tail_at, tail, reason)
 INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)

@@ -25,8 +25,8 @@ ORDER BY c.intent, c.tool
 FOR NO KEY UPDATE OF c
 
 -- name: number_resources
-INSERT INTO settle.resource (key, seq)
-SELECT k.resource, 0 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[]) AS k(resource, intent, slot, number)
+INSERT INTO settle.resource (key, seq, standing)
+SELECT k.resource, 0, '{}' FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[]) AS k(resource, intent, slot, number)
 WHERE {unclaimed}
 ORDER BY k.resource
 ON CONFLICT DO NOTHING
@@ -37,6 +37,20 @@ JOIN settle.resource r ON r.key = k.resource
 WHERE {unclaimed}
 ORDER BY r.key
 FOR NO KEY UPDATE OF r
+
+-- name: enter_singles
+INSERT INTO settle.single (digest)
+SELECT k.digest FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[]) AS k(digest, intent, slot, number)
+WHERE {unclaimed}
+ORDER BY k.digest
+ON CONFLICT DO NOTHING
+
+-- name: lock_singles
+SELECT FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[]) AS k(digest, intent, slot, number)
+JOIN settle.single s ON s.digest = k.digest
+WHERE {unclaimed}
+ORDER BY s.digest
+FOR NO KEY UPDATE OF s
 
 -- A guard that another transaction moves on is waited for, and one that is held
 -- can't move on before the claim is committed (R9, R10).
@@ -58,20 +72,24 @@ why AS MATERIALIZED (
             WHERE NOT EXISTS (SELECT FROM settle.operation o WHERE o.id = g.id AND o.version = g.version)) THEN 1
         WHEN EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest <> $8::uuid) THEN 3
         WHEN $35::boolean AND EXISTS (SELECT FROM settle.operation o WHERE {holds}) THEN 2
-        WHEN EXISTS (SELECT FROM settle.operation WHERE unique_key = $31::uuid AND state <> 'failed') THEN 4
+        WHEN EXISTS (SELECT FROM settle.single s JOIN settle.operation o ON o.id = s.operation
+            WHERE s.digest = $31::uuid AND o.state <> 'failed') THEN 4
         ELSE 0 END AS refused,
     -- R31: a lower write of which an attempt can still take effect, settled or not.
-    $29::text = 'running' AND (EXISTS (SELECT FROM settle.operation o, t
-        WHERE o.resource_key = $32::uuid AND o.state = 'running' AND o.moment > t.now)
-      OR EXISTS (SELECT FROM settle.operation o, t
-        WHERE o.resource_key = $32::uuid AND o.doubts > 0 AND o.moment > t.now)) AS waits
+    $29::text = 'running' AND EXISTS (SELECT FROM t, settle.resource r JOIN settle.operation o ON o.id = ANY (r.standing)
+        WHERE r.key = $32::uuid AND (o.state = 'running' OR o.doubts > 0) AND o.moment > t.now) AS waits
 ), begins AS (
     SELECT CASE WHEN waits THEN 'retryable' ELSE $29::text END AS state,
         CASE WHEN waits THEN $37::bytea ELSE $26::bytea END AS tail,
         $29::text = 'running' AND NOT waits AS runs
     FROM why WHERE refused = 0
 ), numbered AS (
-    UPDATE settle.resource SET seq = seq + 1 FROM begins WHERE key = $32::uuid RETURNING seq
+    UPDATE settle.resource r SET seq = seq + 1, standing = $1::uuid || ARRAY (
+        SELECT o.id FROM settle.operation o WHERE o.id = ANY (r.standing) AND (o.state < 'completed' OR (o.doubts > 0 AND o.moment > clock_timestamp()) OR o.resource_seq = (
+            SELECT max(n.resource_seq) FROM settle.operation n WHERE n.id = ANY (r.standing) AND n.state <> 'failed')))
+    FROM begins WHERE key = $32::uuid RETURNING seq
+), held AS (
+    UPDATE settle.single SET operation = $1::uuid FROM begins WHERE digest = $31::uuid
 ), won AS (
     INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
         parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
@@ -86,7 +104,7 @@ why AS MATERIALIZED (
         b.tail, $27::text, b.state::settle.state, 1, b.runs::int,
         $31::uuid, $32::uuid, (SELECT seq FROM numbered), $38::bigint
     FROM t, begins b
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tenant, tool, reason, state, tail, tail_at, attempt, resource_seq
 ), journaled AS (
     INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)

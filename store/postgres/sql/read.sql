@@ -38,33 +38,18 @@ WHERE o.intent = $1::uuid AND o.tool = $2::text AND o.slot <> $3::uuid
 ORDER BY o.id
 
 -- name: unique
-SELECT {entry} FROM {entries} WHERE o.unique_key = $1::uuid AND o.state <> 'failed'
+SELECT {entry} FROM settle.single s JOIN settle.operation o ON o.id = s.operation {with_intent}
+WHERE s.digest = $1::uuid AND o.state <> 'failed'
 
--- The writes on a resource that are unsettled or in doubt, and the one with the highest number that
--- isn't failed (R31).
+-- The writes on a resource that stand, and perhaps some that don't any more.
 -- name: rivals
-SELECT {entry} FROM {entries}
-WHERE o.id IN (
-    SELECT id FROM settle.operation WHERE resource_key = $1::uuid AND state < 'completed'
-    UNION ALL
-    SELECT id FROM settle.operation WHERE resource_key = $1::uuid AND doubts > 0
-    UNION ALL
-    (SELECT top.id FROM unnest({standing}) AS s(state),
-        LATERAL (SELECT id, resource_seq FROM settle.operation
-            WHERE resource_key = $1::uuid AND state = s.state ORDER BY resource_seq DESC LIMIT 1) top
-     ORDER BY top.resource_seq DESC LIMIT 1))
-ORDER BY o.resource_seq
+SELECT {entry} FROM settle.resource r JOIN settle.operation o ON o.id = ANY (r.standing) {with_intent}
+WHERE r.key = $1::uuid ORDER BY o.resource_seq
 
 -- name: rivals_of
-SELECT {entry} FROM {entries}
-WHERE o.resource_key = (SELECT resource_key FROM settle.operation WHERE id = $1::uuid)
-  AND o.state = ANY ({standing})
-  AND (o.state < 'completed' OR o.doubts > 0 OR o.resource_seq > (SELECT resource_seq FROM settle.operation WHERE id = $1::uuid))
-ORDER BY o.resource_seq
-
--- Every state but failed.
--- name: standing
-'{awaiting_approval,running,retryable,unknown,manual,completed,superseded,abandoned}'::settle.state[]
+SELECT {entry} FROM settle.operation own JOIN settle.resource r ON r.key = own.resource_key
+JOIN settle.operation o ON o.id = ANY (r.standing) {with_intent}
+WHERE own.id = $1::uuid ORDER BY o.resource_seq
 
 -- The row that an Apply met in place of the one it had seen, and whether its
 -- decision was taken before.
