@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/settle-go/settle v0.0.0
-	github.com/shopspring/decimal v1.6.0
 )
 
 require (
