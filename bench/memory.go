@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/settle-go/settle/store"
 )
 
@@ -69,10 +67,9 @@ func heap() float64 {
 }
 
 // forgetful is a ledger that admits every claim, accepts every change and keeps
-// nothing, so that the executor's own memory and costs show.
-type forgetful struct{}
-
-var errForgetful = errors.New("the forgetful ledger has no records")
+// nothing, so that the executor's own memory and costs show. What a first
+// execution doesn't call it doesn't have.
+type forgetful struct{ store.Ledger }
 
 func (forgetful) Info() store.Info { return store.Info{Name: "forgetful", Durable: true} }
 
@@ -93,25 +90,3 @@ func (forgetful) Apply(_ context.Context, c store.Change) (store.Operation, erro
 	row, _ := store.Next(c.Of, c, time.Now())
 	return row, nil
 }
-
-func (forgetful) Renew(context.Context, time.Duration, ...store.Held) ([]store.Held, error) {
-	return nil, nil
-}
-
-func (forgetful) Take(context.Context, store.Take) ([]store.Entry, error) { return nil, nil }
-
-func (forgetful) Get(context.Context, string, uuid.UUID) (store.Entry, error) {
-	return store.Entry{}, store.ErrNotFound
-}
-
-func (forgetful) List(context.Context, store.Filter) ([]store.Entry, error) { return nil, errForgetful }
-
-func (forgetful) Events(context.Context, uuid.UUID, int) ([]store.Event, error) {
-	return nil, errForgetful
-}
-
-func (forgetful) Audit(context.Context, ...store.Audit) error { return nil }
-
-func (forgetful) Check(context.Context) ([]store.Finding, error) { return nil, nil }
-
-func (forgetful) Close() error { return nil }
