@@ -57,10 +57,11 @@ CREATE TABLE settle.contract (
     PRIMARY KEY (intent, tool)
 );
 
--- Numbers the idempotent writes on a resource and is their lock (R31). Every
--- write that is unsettled stands, and the newest one that isn't failed; what is
--- listed beside them is left out by the next claim. So a long history costs
--- nothing, and operation needs no index for the few that write on resources.
+-- Numbers the idempotent writes on a resource and is their lock (R31). Standing
+-- lists every write that is unsettled, the newest that is settled for good with
+-- an effect, and what is above that and hasn't failed. What it lists beside them
+-- the next claim leaves out. So a long history costs nothing, and operation
+-- needs no index for the few that write on resources.
 CREATE TABLE settle.resource (
     key      uuid PRIMARY KEY,
     seq      bigint NOT NULL,
