@@ -29,7 +29,7 @@ const (
 	recoveryLease = time.Minute
 	// recoveryLimit bounds the operations of one pass.
 	recoveryLimit = 256
-	// recoveryPause is the time between passes of Run, when nothing is left to do.
+	// recoveryPause is the time between passes of Run, when nothing was due.
 	recoveryPause = time.Second
 )
 
@@ -60,7 +60,9 @@ func (x *Executor) Run(ctx context.Context) error {
 		}
 		after = next
 		pause := recoveryPause
-		if report.Taken == recoveryLimit && err == nil {
+		if report.Taken > 0 && err == nil {
+			// A pass takes a few rows of each tool and tenant: there may be more. What
+			// it took isn't due again for a while, whatever became of it.
 			pause = 0
 		}
 		timer := time.NewTimer(pause)
@@ -281,6 +283,7 @@ func giving(row store.Operation, b *binding) (store.Change, bool) {
 		c.To = store.Failed
 	case (row.Doubts > 0 || row.State == store.Running) && row.Read.Before(row.MomentUnder(visibility)):
 		c.To, c.Kind, c.Doubts, c.Due = store.Unknown, "checked", row.Doubts, store.Due{Set: true, AtMoment: true}
+		c.Visibility = visibility // or it would be due at the moment of the shorter delay, at once
 		return c, row.State == store.Unknown
 	}
 	return c, true

@@ -1,6 +1,8 @@
 package settle_test
 
 import (
+	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -270,6 +272,33 @@ func TestS50AWorkerThatDiesWhileItRecovers(t *testing.T) {
 		equal(w, "attempts", row.Attempt, 2)
 		w.wantReplay(p.call(refund("A-1", "42")), settle.StatusCompleted)
 		w.effects(w.payments.Server, 1)
+	})
+}
+
+func TestS50ABacklogIsWorkedOffWithoutPauses(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		const lost = 40
+		var calls []settle.Call
+		for i := range lost {
+			calls = append(calls, refund(strconv.Itoa(i), "1"))
+		}
+		w.payments.Writes.Set(farside.DropBefore())
+		for _, out := range w.start(newDesk(w.sides).refund(attempts(1))).turn(calls...) {
+			w.want(out, settle.StatusUnknown)
+		}
+		w.payments.Writes.Set(farside.OK())
+		w.age(longEnough)
+
+		// One at a time: with a pause after each this takes longer than anybody waits.
+		p := w.startWith(settle.WithTools(newDesk(w.sides).refund()), settle.WithConcurrency(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.x.Run(ctx) }()
+		w.lands(w.payments.Server, lost)
+		cancel()
+		if err := received(w, ended); err != nil {
+			w.Error(err)
+		}
 	})
 }
 

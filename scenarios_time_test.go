@@ -143,6 +143,41 @@ func TestS67TheTimeoutIsLoweredWhileAnAttemptIsPending(t *testing.T) {
 	})
 }
 
+func TestS67TheVisibilityDelayIsRaisedWhileAnOutcomeIsUnknown(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		w.tickets.Writes.Next(farside.CommitThenDrop())
+		w.want(w.start().call(createTicket("Late parcel", "Where is it?")), settle.StatusUnknown)
+		w.age(longEnough) // past the moment of then, not of now
+		p := w.start(newDesk(w.sides).createTicket(func(c *settle.Contract) { c.VisibilityDelay = 10 * time.Minute }))
+		equal(w, "looked at", p.recover().Taken, 1)
+		w.state(w.only("create_ticket"), store.Unknown)
+		equal(w, "looked at again before its moment", p.recover().Taken, 0)
+		w.age(10 * time.Minute)
+		p.recover()
+		w.state(w.only("create_ticket"), store.Manual)
+		w.effects(w.tickets.Server, 1)
+	})
+}
+
+func TestS67AnOvertakenWriteWaitsForTheRaisedDelay(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		tool := func(d time.Duration) settle.AnyTool {
+			return newDesk(w.sides).setLabel(func(c *settle.Contract) { c.Attempts, c.VisibilityDelay = 1, d })
+		}
+		w.labels.Writes.Next(farside.CommitThenDrop())
+		older := w.want(w.start(tool(5*time.Second)).call(setLabel("I-7", "urgent")), settle.StatusUnknown)
+		w.age(longEnough)
+		p := w.start(tool(10 * time.Minute))
+		w.want(p.call(setLabel("I-7", "done")), settle.StatusCompleted)
+		p.recover()
+		w.state(w.row(older), store.Unknown)
+		equal(w, "looked at again before its moment", p.recover().Taken, 0)
+		w.age(10 * time.Minute)
+		p.recover()
+		w.state(w.row(older), store.Superseded)
+	})
+}
+
 func TestS68ALookupThatBeganBeforeTheMomentDoesNotCount(t *testing.T) {
 	onEachLedger(t, func(w *world) {
 		p := w.start(newDesk(w.sides).sendMail(timeout(quick), func(c *settle.Contract) { c.VisibilityDelay = time.Second }))

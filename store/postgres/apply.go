@@ -16,10 +16,10 @@ import (
 // the change isn't made.
 func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
 	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
-		return store.Operation{}, l.misplaced(ctx, c, move)
+		return store.Operation{}, l.misplaced(ctx, &c, move)
 	}
 	for range rounds {
-		row, made, err := l.apply(ctx, c)
+		row, made, err := l.apply(ctx, &c)
 		if made || err != nil {
 			return row, err
 		}
@@ -29,20 +29,20 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 
 // apply makes the change, or finds out why it can't be made. It is made again
 // where neither holds: what stood in its way is gone.
-func (l *Ledger) apply(ctx context.Context, c store.Change) (_ store.Operation, made bool, _ error) {
-	e := store.NextEvent(c)
-	var moved store.Operation
+func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation, made bool, _ error) {
+	e := store.NextEvent(*c)
+	var moved instants
 	var rivals []store.Entry
 	var err error
 	switch {
 	case c.Start != nil:
-		rivals, err = l.start(ctx, c, e, &moved)
+		rivals, err = l.start(ctx, c, &e, &moved)
 	case settles(c):
-		err = l.row(ctx, &moved, l.sql.settle, settleArgs(c, e)...)
+		err = l.row(ctx, &moved, l.sql.settle, settleArgs(c, &e)...)
 	case reopens(c):
-		err = l.reopen(ctx, c, e, &moved)
+		err = l.reopen(ctx, c, &e, &moved)
 	default:
-		err = l.row(ctx, &moved, l.sql.move, moveArgs(c, e)...)
+		err = l.row(ctx, &moved, l.sql.move, moveArgs(c, &e)...)
 	}
 	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
@@ -50,70 +50,72 @@ func (l *Ledger) apply(ctx context.Context, c store.Change) (_ store.Operation, 
 	if err != nil {
 		return store.Operation{}, false, asWrite(err)
 	}
-	if moved.TailAt.IsZero() {
+	if moved.tailAt.IsZero() {
 		return store.Operation{}, false, l.refusal(ctx, c, rivals)
 	}
-	return after(c, moved), true, nil
+	return after(c, &moved), true, nil
 }
 
 // after is the row as the change left it. The version says that the rest of it
 // was as the caller saw it.
-func after(c store.Change, moved store.Operation) store.Operation {
-	row, _ := store.Next(c.Of, c, moved.TailAt)
-	row.CreatedAt, row.FirstSent, row.UnknownSince, row.SettledAt = moved.CreatedAt, moved.FirstSent, moved.UnknownSince, moved.SettledAt
-	row.LeaseUntil, row.DueAt, row.Moment, row.KeyUntil = moved.LeaseUntil, moved.DueAt, moved.Moment, moved.KeyUntil
+func after(c *store.Change, moved *instants) store.Operation {
+	row, _ := store.Next(c.Of, *c, moved.tailAt)
+	moved.put(&row)
 	// A purge comes in between without a new version.
-	if row.Flags = moved.Flags; row.Flags&store.FlagPurged != 0 {
+	if row.Flags = moved.flags; row.Flags&store.FlagPurged != 0 {
 		row.Entomb()
 	}
 	return row
 }
 
 // row runs a statement that returns the instants of the row that it changed.
-func (l *Ledger) row(ctx context.Context, moved *store.Operation, sql string, args ...any) error {
+func (l *Ledger) row(ctx context.Context, moved *instants, sql string, args ...any) error {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return optional(conn.QueryRow(ctx, sql, args...).Scan(instantFields(moved)...))
+	return optional(conn.QueryRow(ctx, sql, args...).Scan(moved.fields()...))
 }
 
 // settles says whether the change is what the statement settle writes: the
 // handler of a first and only attempt returned.
-func settles(c store.Change) bool {
+func settles(c *store.Change) bool {
 	return c.Of.State == store.Running && c.To == store.Completed && c.Returned && c.Start == nil &&
 		c.Of.Doubts == 0 && c.Doubts == 0 && c.Told == c.Of.Told && c.Granted == c.Of.Granted &&
 		c.Visibility <= c.Of.Visibility && !c.Checked && !c.ByAttribute && c.Incident == "" && c.Decision == uuid.Nil &&
 		c.Take == nil && c.Proposal == nil && !c.Resolve
 }
 
-func settleArgs(c store.Change, e store.Event) []any {
+func settleArgs(c *store.Change, e *store.Event) []any {
 	return []any{
-		some(c.Of.ID), c.Of.Version, c.Of.Tail[:], c.Reason, e.Hash[:], span(c.Of.Visibility),
+		some(c.Of.ID), c.Of.Version, sum32(c.Of.Tail), c.Reason, sum32(e.Hash), span(c.Of.Visibility),
 		[]byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
 		e.Attempt, c.Kind, c.Actor, c.Body, c.Trace,
 	}
 }
 
+// sum32 is a copy, so that the record that it comes from stays on the stack.
+func sum32(s [32]byte) []byte { return s[:] }
+
 // changeArgs are the parameters $1 to $21 that move and start share. The row
 // gets the visibility; the moment is the one under the longer of those of row
 // and change.
-func changeArgs(c store.Change, e store.Event, visibility time.Duration) []any {
+func changeArgs(c *store.Change, e *store.Event, visibility time.Duration) []any {
 	longer := max(c.Of.Visibility, c.Visibility)
 	ended := window(0)
 	if c.Returned {
 		ended = span(longer)
 	}
 	return append(make([]any, 0, 36),
-		some(c.Of.ID), c.Of.Version, c.Of.State.String(), c.Of.Tail[:],
-		c.To.String(), c.Reason, e.Hash[:], maybe(c.Decision), e.Attempt,
+		some(c.Of.ID), c.Of.Version, c.Of.State.String(), sum32(c.Of.Tail),
+		c.To.String(), c.Reason, sum32(e.Hash), maybe(c.Decision), e.Attempt,
 		c.Doubts, c.Told && c.Start == nil, c.Granted && c.Start == nil, c.Checked, c.Verdict, c.Actor,
 		int64(visibility), span(longer-c.Of.Visibility), ended, c.Of.Doubts == 0,
 		c.Kind, c.Body)
 }
 
-func moveArgs(c store.Change, e store.Event) []any {
+func moveArgs(c *store.Change, e *store.Event) []any {
 	due := window(0)
 	if c.Due.Set && !c.To.Settled() {
 		due = span(c.Due.In)
@@ -125,7 +127,7 @@ func moveArgs(c store.Change, e store.Event) []any {
 		c.Incident, c.Trace, c.Take, c.Proposal != nil, proposal(c), c.Resolve)
 }
 
-func proposal(c store.Change) []byte {
+func proposal(c *store.Change) []byte {
 	if c.Proposal == nil {
 		return nil
 	}
@@ -134,11 +136,11 @@ func proposal(c store.Change) []byte {
 
 // reopens says whether an operation that was settled comes to stand again
 // among others.
-func reopens(c store.Change) bool {
+func reopens(c *store.Change) bool {
 	return c.Of.State.Settled() && !c.To.Settled() && !(c.Of.ResourceKey.IsZero() && c.Of.Unique.IsZero())
 }
 
-func (l *Ledger) reopen(ctx context.Context, c store.Change, e store.Event, moved *store.Operation) error {
+func (l *Ledger) reopen(ctx context.Context, c *store.Change, e *store.Event, moved *instants) error {
 	var b pgx.Batch
 	if l.limits {
 		b.Queue(l.sql.lockLimit)
@@ -146,13 +148,13 @@ func (l *Ledger) reopen(ctx context.Context, c store.Change, e store.Event, move
 	b.Queue(l.sql.lockResource, some(c.Of.ID))
 	b.Queue(l.sql.lockSingle, some(c.Of.ID))
 	b.Queue(l.sql.reopen, moveArgs(c, e)...).QueryRow(func(row pgx.Row) error {
-		return optional(row.Scan(instantFields(moved)...))
+		return optional(row.Scan(moved.fields()...))
 	})
 	return l.send(ctx, &b)
 }
 
 // start begins an attempt, under the lock of its resource (R31).
-func (l *Ledger) start(ctx context.Context, c store.Change, e store.Event, moved *store.Operation) (rivals []store.Entry, err error) {
+func (l *Ledger) start(ctx context.Context, c *store.Change, e *store.Event, moved *instants) (rivals []store.Entry, err error) {
 	s := c.Start
 	before := max(c.Of.Visibility, c.Visibility)
 	longer := max(before, s.Visibility)
@@ -170,7 +172,7 @@ func (l *Ledger) start(ctx context.Context, c store.Change, e store.Event, moved
 	}
 	b.Queue(l.sql.lockResource, some(c.Of.ID))
 	b.Queue(l.sql.start, args...).QueryRow(func(row pgx.Row) error {
-		return optional(row.Scan(instantFields(moved)...))
+		return optional(row.Scan(moved.fields()...))
 	})
 	b.Queue(l.sql.rivalsOf, some(c.Of.ID)).Query(func(rows pgx.Rows) (err error) {
 		rivals, err = pgx.CollectRows(rows, scanEntry)
@@ -180,7 +182,7 @@ func (l *Ledger) start(ctx context.Context, c store.Change, e store.Event, moved
 }
 
 // refusal says why nothing was changed, or nil where the change may be made now.
-func (l *Ledger) refusal(ctx context.Context, c store.Change, rivals []store.Entry) error {
+func (l *Ledger) refusal(ctx context.Context, c *store.Change, rivals []store.Entry) error {
 	current, repeated, err := l.current(ctx, c)
 	if err != nil {
 		return err
@@ -198,7 +200,7 @@ func (l *Ledger) refusal(ctx context.Context, c store.Change, rivals []store.Ent
 }
 
 // current reads the row as it is, and whether it has the change's decision.
-func (l *Ledger) current(ctx context.Context, c store.Change) (o store.Operation, repeated bool, _ error) {
+func (l *Ledger) current(ctx context.Context, c *store.Change) (o store.Operation, repeated bool, _ error) {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return o, false, err
@@ -229,7 +231,7 @@ func blocked(row store.Operation, rivals []store.Entry) error {
 }
 
 // misplaced is the answer to a move that the table doesn't have.
-func (l *Ledger) misplaced(ctx context.Context, c store.Change, move store.Move) error {
+func (l *Ledger) misplaced(ctx context.Context, c *store.Change, move store.Move) error {
 	if _, _, err := l.current(ctx, c); err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 // [store.Claim.Likely]. A claim that must be decided anew, because what refused
 // it was gone before it could be read, takes another one.
 func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Claimed, error) {
-	for _, c := range claims {
+	for i := range claims {
+		c := &claims[i]
 		if move := (store.Move{To: c.Operation.State}); !c.Look && !move.Allowed() {
 			return nil, &store.MoveError{Move: move}
 		}
@@ -33,7 +34,7 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 	switch {
 	case len(claims) == 0:
 		return nil, nil
-	case len(claims) == 1 && plain(claims[0]):
+	case len(claims) == 1 && plain(&claims[0]):
 		err = w.claimOne(ctx)
 	case apart(claims):
 		err = w.claimMany(ctx)
@@ -49,8 +50,8 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 
 // plain says whether a claim is decided by the unique constraint and the pinned
 // contract alone, and runs at once.
-func plain(c store.Claim) bool {
-	o := c.Operation
+func plain(c *store.Claim) bool {
+	o := &c.Operation
 	return o.State == store.Running && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
 }
 
@@ -62,7 +63,8 @@ func apart(claims []store.Claim) bool {
 		slot   store.Digest
 	}
 	seen := make(map[slot]bool, len(claims))
-	for _, c := range claims {
+	for i := range claims {
+		c := &claims[i]
 		at := slot{c.Operation.Intent, c.Operation.Slot}
 		if !plain(c) || seen[at] {
 			return false
@@ -97,7 +99,7 @@ func newWave(l *Ledger, c conn, claims []store.Claim) *wave {
 
 // claimOne makes a single plain claim.
 func (w *wave) claimOne(ctx context.Context) error {
-	c := w.claims[0]
+	c := &w.claims[0]
 	text := w.ledger.sql.claim
 	if !c.Known {
 		text = w.ledger.sql.claimFirst
@@ -233,7 +235,7 @@ func (w *wave) queueSlots(b *pgx.Batch) *[][]store.Operation {
 func (w *wave) meet(slots [][]store.Operation) {
 	for _, i := range slices.Clone(w.open) {
 		f := finding{slot: slots[i]}
-		if answer, ok := f.recorded(w.claims[i]); ok {
+		if answer, ok := f.recorded(&w.claims[i]); ok {
 			w.answers[i] = answer
 			w.close(i)
 		}

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"slices"
-
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/settle-go/settle/store"
@@ -10,9 +8,8 @@ import (
 
 // claimArgs are the parameters $1 to $28 that the statements claim, claim_first
 // and claim_guarded share.
-func claimArgs(c store.Claim) []any {
-	o := c.Operation
-	tail := store.FirstEvent(c).Hash
+func claimArgs(c *store.Claim) []any {
+	o := &c.Operation
 	args := make([]any, 0, 38)
 	return append(args,
 		some(o.ID), some(o.Intent), some(o.Tenant), some(o.Slot), o.Number, o.Tool, o.Class.String(), some(o.Contract),
@@ -20,11 +17,17 @@ func claimArgs(c store.Claim) []any {
 		maybe(o.Parent), maybe(o.Owner), maybe(o.Run), maybe(o.Batch), int64(o.Visibility), int64(o.Escalate),
 		o.Fingerprint[:], o.Fields, o.Arguments, []byte(o.CallID), o.Trace,
 		span(c.Lease), span(c.Lease+o.Visibility), window(c.KeyWindow),
-		tail[:], o.Reason, c.Actor)
+		firstTail(c), o.Reason, c.Actor)
+}
+
+// firstTail is the hash of the claim's event.
+func firstTail(c *store.Claim) []byte {
+	hash := store.FirstEvent(*c).Hash
+	return hash[:]
 }
 
 // plainArgs are those of the statements claim and claim_first.
-func plainArgs(c store.Claim) []any { return append(claimArgs(c), int64(c.Operation.Retention)) }
+func plainArgs(c *store.Claim) []any { return append(claimArgs(c), int64(c.Operation.Retention)) }
 
 // claimArrays are the same parameters for several claims, by column.
 func claimArrays(claims []store.Claim) []any {
@@ -36,17 +39,17 @@ func claimArrays(claims []store.Claim) []any {
 	tool, class, source, reason, actor := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	fingerprint, fields, arguments, callID, trace, hash := blobs(n), blobs(n), blobs(n), blobs(n), blobs(n), blobs(n)
 	lease, moment, keyWindow := spans(n), spans(n), spans(n)
-	for i, c := range claims {
-		o := c.Operation
-		tail := store.FirstEvent(c).Hash
+	for i := range claims {
+		c := &claims[i]
+		o := &c.Operation
 		id[i], intent[i], tenant[i], slot[i] = some(o.ID), some(o.Intent), some(o.Tenant), some(o.Slot)
 		contract[i], node[i], parent[i] = some(o.Contract), some(o.Node), maybe(o.Parent)
 		owner[i], run[i], batch[i] = maybe(o.Owner), maybe(o.Run), maybe(o.Batch)
 		number[i], occurrence[i] = int32(o.Number), int32(o.Occurrence)
 		visibility[i], escalate[i], retention[i] = int64(o.Visibility), int64(o.Escalate), int64(o.Retention)
 		tool[i], class[i], source[i], reason[i], actor[i] = o.Tool, o.Class.String(), string(o.Source), o.Reason, c.Actor
-		fingerprint[i], fields[i], arguments[i] = slices.Clone(o.Fingerprint[:]), o.Fields, o.Arguments
-		callID[i], trace[i], hash[i] = []byte(o.CallID), o.Trace, slices.Clone(tail[:])
+		fingerprint[i], fields[i], arguments[i] = o.Fingerprint[:], o.Fields, o.Arguments
+		callID[i], trace[i], hash[i] = []byte(o.CallID), o.Trace, firstTail(c)
 		lease[i], moment[i], keyWindow[i] = span(c.Lease), span(c.Lease+o.Visibility), window(c.KeyWindow)
 	}
 	return []any{id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,

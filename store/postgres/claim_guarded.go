@@ -41,14 +41,14 @@ func (w *wave) claimOnce(ctx context.Context) error {
 	w.queueLocks(&b)
 	findings := make([]*finding, len(w.open))
 	for n, i := range w.open {
-		findings[n] = w.queueClaim(&b, w.claims[i])
+		findings[n] = w.queueClaim(&b, &w.claims[i])
 	}
 	w.queueUnbind(&b)
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
 	for n, i := range slices.Clone(w.open) {
-		if answer, ok := findings[n].answer(w.claims[i]); ok {
+		if answer, ok := findings[n].answer(&w.claims[i]); ok {
 			w.answers[i] = answer
 			w.close(i)
 		}
@@ -61,7 +61,7 @@ func (w *wave) claimOnce(ctx context.Context) error {
 func (w *wave) queueLocks(b *pgx.Batch) {
 	var contracts, resources, singles, guards places
 	for _, i := range w.open {
-		c := w.claims[i]
+		c := &w.claims[i]
 		if c.Look {
 			continue
 		}
@@ -108,7 +108,7 @@ type places struct {
 	number            []int32
 }
 
-func (p *places) add(c store.Claim, key uuid.UUID) {
+func (p *places) add(c *store.Claim, key uuid.UUID) {
 	p.key, p.intent, p.slot = append(p.key, some(key)), append(p.intent, some(c.Operation.Intent)), append(p.slot, some(c.Operation.Slot))
 	p.tool, p.number = append(p.tool, c.Operation.Tool), append(p.number, int32(c.Operation.Number))
 }
@@ -118,7 +118,7 @@ func (w *wave) queueBind(b *pgx.Batch) {
 	var p places
 	var digests []pgtype.UUID
 	for _, i := range w.open {
-		if c := w.claims[i]; !c.Look {
+		if c := &w.claims[i]; !c.Look {
 			p.add(c, uuid.Nil)
 			digests = append(digests, some(c.Operation.Contract))
 		}
@@ -130,7 +130,7 @@ func (w *wave) queueBind(b *pgx.Batch) {
 func (w *wave) queueUnbind(b *pgx.Batch) {
 	var p places
 	for _, i := range w.open {
-		if c := w.claims[i]; !c.Look && !c.Known {
+		if c := &w.claims[i]; !c.Look && !c.Known {
 			p.add(c, uuid.Nil)
 		}
 	}
@@ -140,8 +140,8 @@ func (w *wave) queueUnbind(b *pgx.Batch) {
 }
 
 // queueClaim makes one claim and reads what stands in its way, or only reads.
-func (w *wave) queueClaim(b *pgx.Batch, c store.Claim) *finding {
-	f, o, sql := &finding{}, c.Operation, w.ledger.sql
+func (w *wave) queueClaim(b *pgx.Batch, c *store.Claim) *finding {
+	f, o, sql := &finding{}, &c.Operation, &w.ledger.sql
 	told := []pgtype.UUID{}
 	if !c.Look {
 		if c.Hold != nil {
@@ -172,17 +172,16 @@ func (w *wave) queueClaim(b *pgx.Batch, c store.Claim) *finding {
 
 // guardedArgs are the parameters of claim_guarded: those of claim, and what
 // guards it.
-func guardedArgs(c store.Claim, told []pgtype.UUID) []any {
-	o := c.Operation
-	waiting := c
+func guardedArgs(c *store.Claim, told []pgtype.UUID) []any {
+	o := &c.Operation
+	waiting := *c
 	waiting.Operation.State = store.Retryable
-	tail := store.FirstEvent(waiting).Hash
 	guards, versions := uuids(0), make([]int32, 0)
 	for _, g := range c.After {
 		guards, versions = append(guards, some(g.ID)), append(versions, int32(g.Version))
 	}
 	return append(claimArgs(c),
-		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, tail[:],
+		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, firstTail(&waiting),
 		int64(o.Retention))
 }
 
@@ -206,9 +205,9 @@ func (f *finding) into(entries *[]store.Entry) func(pgx.Rows) error {
 
 // answer is the claim's answer. There is none where it was refused by something
 // that was gone when it was to be read.
-func (f *finding) answer(c store.Claim) (store.Claimed, bool) {
+func (f *finding) answer(c *store.Claim) (store.Claimed, bool) {
 	if !f.at.IsZero() {
-		return f.made(c), true
+		return f.made(*c), true
 	}
 	if answer, ok := f.recorded(c); ok {
 		return answer, true
@@ -235,8 +234,8 @@ func (f *finding) made(c store.Claim) store.Claimed {
 }
 
 // recorded is the answer to a claim whose number is there, or that only looks.
-func (f *finding) recorded(c store.Claim) (store.Claimed, bool) {
-	own := c.Operation
+func (f *finding) recorded(c *store.Claim) (store.Claimed, bool) {
+	own := &c.Operation
 	there := c.Look
 	for _, row := range f.slot {
 		if row.Number == own.Number && row.Owner == own.Owner && own.Owner != uuid.Nil && !c.Look {

@@ -34,23 +34,28 @@
 //	Claim that is recorded already, not Likely   2            0
 //	Claim under Hold, After, Unique, ResourceKey 1            1, or 0 if recorded
 //	Apply                                        1            1
-//	Apply that is refused                        2            0
+//	Apply that isn't made                        2            0, or 1 if it had to lock
 //	Renew, Take, Audit                           1            1
 //	Get, List, Events, Check                     1            0
 //
 // # Poolers
 //
 // It works through PgBouncer in transaction mode: nothing that it needs lasts
-// longer than a transaction. Prepared statements are pgx's default and do; so
-// either PgBouncer keeps them (1.21 or newer, max_prepared_statements), or the
-// connection string says default_query_exec_mode=exec. Simple protocol works as
-// well.
+// longer than a transaction. Prepared statements, which are pgx's default, do
+// last longer: either PgBouncer keeps them (1.21 or newer, with
+// max_prepared_statements), or the connection string says
+// default_query_exec_mode=exec. The simple protocol works as well.
 //
 // # Locks and time
 //
-// Every instant is the server's clock_timestamp(), read in the statement that
-// writes it. No lock is waited for longer than [WithLockWait] allows; what runs
-// into that wrote nothing and may be made again.
+// Every instant is the server's own, read by the statement that writes it.
+//
+// What takes locks (guarded claims, moves, starts of an attempt, renewals)
+// waits for them no longer than [WithLockWait] allows; what runs into that wrote
+// nothing and may be made again. A plain claim and the usual outcome take no
+// lock but that of their own row, which others hold for the length of one
+// statement; the caller's context bounds them, and the role's lock_timeout if it
+// has one (lock_timeout=2000 in the connection string, or ALTER ROLE … SET).
 //
 // # Errors
 //

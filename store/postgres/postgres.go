@@ -64,10 +64,10 @@ func (o ledgerOption) applyToLedger(c *config) { o(c) }
 // [Migrations] returns, as a step of their own.
 func WithoutMigration() Option { return ledgerOption(func(c *config) { c.unmigrated = true }) }
 
-// WithLockWait bounds the wait for another transaction's lock, 2 s otherwise.
-// What runs into it wrote nothing and may be made again. It has to stay below
-// the margin that a lease leaves for recording. Where the role's or the
-// database's lock_timeout is shorter, that one holds.
+// WithLockWait bounds how long a statement that takes locks waits for them, 2 s
+// otherwise. What runs into it wrote nothing and may be made again. It has to
+// stay below the margin that a lease leaves for recording. Where the role's or
+// the database's lock_timeout is shorter, that one holds.
 func WithLockWait(d time.Duration) Option { return ledgerOption(func(c *config) { c.lockWait = d }) }
 
 // New returns the ledger in the pool's database and brings its schema up to

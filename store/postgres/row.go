@@ -106,12 +106,26 @@ func scanEvent(row pgx.CollectableRow) (e store.Event, err error) {
 	return e, err
 }
 
-// instantFields are in the order of the statements' piece "instants".
-func instantFields(o *store.Operation) []any {
+// instants are those of a row that was changed. A renewal or a take moves some
+// of them without a new version, so they can't be computed from what the caller
+// saw.
+type instants struct {
+	tailAt, createdAt, leaseUntil, dueAt, moment time.Time
+	keyUntil, firstSent, unknownSince, settledAt time.Time
+	flags                                        uint8
+}
+
+// fields are in the order of the statements' piece "instants".
+func (i *instants) fields() []any {
 	return []any{
-		(*instant)(&o.TailAt), (*instant)(&o.CreatedAt), (*instant)(&o.LeaseUntil), (*instant)(&o.DueAt), (*instant)(&o.Moment),
-		(*instant)(&o.KeyUntil), (*instant)(&o.FirstSent), (*instant)(&o.UnknownSince), (*instant)(&o.SettledAt), &o.Flags,
+		(*instant)(&i.tailAt), (*instant)(&i.createdAt), (*instant)(&i.leaseUntil), (*instant)(&i.dueAt), (*instant)(&i.moment),
+		(*instant)(&i.keyUntil), (*instant)(&i.firstSent), (*instant)(&i.unknownSince), (*instant)(&i.settledAt), &i.flags,
 	}
+}
+
+func (i *instants) put(o *store.Operation) {
+	o.CreatedAt, o.FirstSent, o.UnknownSince, o.SettledAt = i.createdAt, i.firstSent, i.unknownSince, i.settledAt
+	o.LeaseUntil, o.DueAt, o.Moment, o.KeyUntil = i.leaseUntil, i.dueAt, i.moment, i.keyUntil
 }
 
 // The functions below turn fields into parameters, each of a type that pgx can

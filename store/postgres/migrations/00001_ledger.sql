@@ -38,7 +38,7 @@ CREATE INDEX tenant_name ON settle.tenant USING hash (name);
 CREATE TABLE settle.intent (
     id         uuid PRIMARY KEY,
     digest     bytea NOT NULL UNIQUE,
-    principal  bytea NOT NULL,
+    principal  bytea NOT NULL DEFAULT decode(repeat('00', 32), 'hex'),
     tenant     uuid NOT NULL REFERENCES settle.tenant,
     subject    text NOT NULL,
     task       text NOT NULL,
@@ -60,10 +60,11 @@ CREATE TABLE settle.contract (
     PRIMARY KEY (intent, tool)
 );
 
--- Numbers the idempotent writes on a resource and is their lock (R31). Every
--- write that is unsettled or still in doubt stands, and the newest one that isn't
--- failed; what is listed beside them is left out by the next claim. So a long history costs
--- nothing, and operation needs no index for the few that write on resources.
+-- Numbers the idempotent writes on a resource and is their lock (R31). Standing
+-- lists every write that is unsettled or still in doubt, the newest that is settled for good with
+-- an effect, and what is above that and hasn't failed. What it lists beside them
+-- the next claim leaves out. So a long history costs nothing, and operation
+-- needs no index for the few that write on resources.
 CREATE TABLE settle.resource (
     key      uuid PRIMARY KEY,
     seq      bigint NOT NULL,
@@ -87,7 +88,7 @@ CREATE TABLE settle.operation (
     moment          timestamptz NOT NULL,
     visibility      bigint NOT NULL,
     escalate        bigint NOT NULL,
-    retention       bigint NOT NULL,
+    retention       bigint NOT NULL DEFAULT 0,
     id              uuid NOT NULL,
     intent          uuid NOT NULL,
     tenant          uuid NOT NULL,
