@@ -84,9 +84,7 @@ why AS MATERIALIZED (
         $29::text = 'running' AND NOT waits AS runs
     FROM why WHERE refused = 0
 ), numbered AS (
-    UPDATE settle.resource r SET seq = seq + 1, standing = $1::uuid || ARRAY (
-        SELECT o.id FROM settle.operation o WHERE o.id = ANY (r.standing) AND (o.state < 'completed' OR (o.doubts > 0 AND o.moment > clock_timestamp()) OR o.resource_seq = (
-            SELECT max(n.resource_seq) FROM settle.operation n WHERE n.id = ANY (r.standing) AND n.state <> 'failed')))
+    UPDATE settle.resource r SET seq = seq + 1, standing = $1::uuid || {still_standing}
     FROM begins WHERE key = $32::uuid RETURNING seq
 ), held AS (
     UPDATE settle.single SET operation = $1::uuid FROM begins WHERE digest = $31::uuid
@@ -114,6 +112,17 @@ why AS MATERIALIZED (
     SELECT id, tenant, tool, reason, false, tail_at FROM won WHERE state = 'awaiting_approval'
 )
 SELECT why.refused, won.tail_at, coalesce(won.state::text, ''), coalesce(won.resource_seq, 0) FROM why LEFT JOIN won ON true
+
+-- What a resource lists on: the writes that are unsettled, the one that a failure
+-- of all above it would bring back, and those of which an attempt can still take
+-- effect. What was deleted is left out.
+-- name: still_standing
+ARRAY (
+        SELECT o.id FROM settle.operation o
+        WHERE o.id = ANY (r.standing) AND ((o.doubts > 0 AND o.moment > clock_timestamp())
+            OR o.state <> 'failed' AND (o.state < 'completed' OR o.resource_seq >= coalesce((
+                SELECT max(n.resource_seq) FROM settle.operation n
+                WHERE n.id = ANY (r.standing) AND n.state IN ('completed', 'superseded')), 0))))
 
 -- R30, as store.Operation.Holds.
 -- name: holds
