@@ -75,10 +75,3 @@ func sizeOf(ctx context.Context, pool *pgxpool.Pool, schema string) (int64, erro
 	}
 	return bytes, nil
 }
-
-// settled lets the server write out what it has in memory, so that the contender
-// that comes next doesn't pay for the one before.
-func settled(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := pool.Exec(ctx, "CHECKPOINT")
-	return err
-}

@@ -139,6 +139,9 @@ func fitsAny(patterns []string, path string) bool {
 // objection says what is wrong with one package's import of another, both paths
 // in the module; "" where nothing is.
 func objection(from, to string) string {
+	if strings.HasPrefix(from, "tools/") && strings.HasSuffix(from, "/example") {
+		from = "examples/" + from // an adapter's example stands in its module, and on the floor of all examples
+	}
 	if fitsAny(harness, to) && !fitsAny(append([]string{"bench/...", "examples/..."}, harness...), from) {
 		return "it is there for tests only"
 	}

@@ -135,9 +135,10 @@ func proposal(c *store.Change) []byte {
 }
 
 // reopens says whether an operation that was settled comes to stand again
-// among others.
+// among others: it isn't settled any more, or an attempt of it is in doubt.
 func reopens(c *store.Change) bool {
-	return c.Of.State.Settled() && !c.To.Settled() && !(c.Of.ResourceKey.IsZero() && c.Of.Unique.IsZero())
+	write := !c.Of.ResourceKey.IsZero()
+	return c.Of.State.Settled() && (!c.To.Settled() && (write || !c.Of.Unique.IsZero()) || c.Doubts > 0 && write)
 }
 
 func (l *Ledger) reopen(ctx context.Context, c *store.Change, e *store.Event, moved *instants) error {

@@ -17,25 +17,23 @@ import (
 // one round trip and locks nothing; what is to be done takes one more.
 func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
 	limit := cmp.Or(max(p.Limit, 0), 1000)
-	var due []judged
-	var err error
 	erasing := p.Principal != [32]byte{}
+	sql, args := l.sql.purgePage, []any{some(p.After), limit}
 	if erasing {
-		due, err = query(ctx, l, scanErased, l.sql.erasePage, some(p.After), limit, p.Principal[:])
-	} else {
-		due, err = query(ctx, l, scanJudged, l.sql.purgePage, some(p.After), limit)
+		sql, args = l.sql.erasePage, append(args, p.Principal[:])
 	}
+	page, err := query(ctx, l, scanJudged, sql, args...)
 	if err != nil {
 		return store.Purged{}, asRead(err)
 	}
-	done := store.Purged{Seen: len(due)}
-	if len(due) == limit {
-		done.Next = due[len(due)-1].id.Bytes
+	done := store.Purged{Seen: len(page)}
+	if len(page) == limit {
+		done.Next = page[len(page)-1].id.Bytes
 	}
-	ids, versions := uuids(0), make([]int32, 0)
-	for _, j := range due {
-		if j.due {
-			ids, versions = append(ids, j.id), append(versions, j.version)
+	ids, versions, departs := uuids(0), make([]int32, 0), make([]bool, 0)
+	for _, row := range page {
+		if row.due {
+			ids, versions, departs = append(ids, row.id), append(versions, row.version), append(departs, row.departs)
 		}
 	}
 	switch {
@@ -44,7 +42,7 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	case erasing:
 		done.Removed, err = l.remove(ctx, l.sql.erase, ids)
 	default:
-		done.Removed, err = l.remove(ctx, l.sql.purge, ids, versions)
+		done.Removed, err = l.remove(ctx, l.sql.purge, ids, versions, departs)
 	}
 	if err != nil {
 		return store.Purged{}, asWrite(err)
@@ -52,20 +50,16 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	return done, nil
 }
 
-// judged is a row of a page, and whether something is to be done to it.
+// judged is a row of a page: whether something is to be done to it, and whether
+// that is to delete it.
 type judged struct {
-	id      pgtype.UUID
-	version int32
-	due     bool
+	id           pgtype.UUID
+	version      int32
+	departs, due bool
 }
 
 func scanJudged(row pgx.CollectableRow) (j judged, err error) {
-	err = row.Scan(&j.id, &j.version, &j.due)
-	return j, err
-}
-
-func scanErased(row pgx.CollectableRow) (j judged, err error) {
-	err = row.Scan(&j.id, &j.due)
+	err = row.Scan(&j.id, &j.version, &j.departs, &j.due)
 	return j, err
 }
 

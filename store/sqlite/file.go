@@ -79,7 +79,8 @@ func (l *Ledger) dsn(parameters url.Values) string {
 	if l.vfs != "" {
 		parameters.Set("vfs", l.vfs)
 	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}).String()
+	// SQLite reads %20 as a space, and a + as itself.
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: strings.ReplaceAll(parameters.Encode(), "+", "%20")}).String()
 }
 
 // same makes sure that the path still leads to the file that is open.

@@ -43,8 +43,8 @@ func (k *walker) claimOn(s *slot) store.Claim {
 	if k.chance(60) {
 		o.Retention = k.span()
 	}
-	if len(k.order) > 0 && k.chance(15) {
-		o.Parent = pick(k, k.order)
+	if relatives := k.within(o.Intent); len(relatives) > 0 && k.chance(25) {
+		o.Parent = pick(k, relatives)
 	}
 	o.Number = max(1, s.number)
 	if s.number > 0 && k.chance(40) {
@@ -82,6 +82,17 @@ func (k *walker) atSlot(s *slot) (uuid.UUID, bool) {
 		}
 	}
 	return uuid.Nil, false
+}
+
+// within lists the operations of an intent: steps are in that of their parent (R13).
+func (k *walker) within(intent uuid.UUID) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, id := range k.order {
+		if k.rows[id].ref.Intent == intent {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // some picks operations of a kind.

@@ -61,10 +61,11 @@ CREATE TABLE settle.contract (
 );
 
 -- Numbers the idempotent writes on a resource and is their lock (R31). Standing
--- lists every write that is unsettled or still in doubt, the newest that is settled for good with
--- an effect, and what is above that and hasn't failed. What it lists beside them
--- the next claim leaves out. So a long history costs nothing, and operation
--- needs no index for the few that write on resources.
+-- lists every write that is unsettled or still in doubt, the newest that is
+-- settled for good with an effect, and what is above that and hasn't failed. What
+-- it lists beside them, and what was deleted, the next claim leaves out. So a
+-- long history costs nothing, and operation needs no index for the few that
+-- write on resources.
 CREATE TABLE settle.resource (
     key      uuid PRIMARY KEY,
     seq      bigint NOT NULL,
@@ -143,9 +144,6 @@ CREATE UNIQUE INDEX operation_id ON settle.operation (id);
 
 -- Each pair of tool and tenant is found with one step from the one before (R36).
 CREATE INDEX operation_due ON settle.operation (tool, tenant, due_at, id) WHERE due_at IS NOT NULL;
-
--- What hangs on an operation: its steps and what undoes it (R51).
-CREATE INDEX operation_parent ON settle.operation (parent) WHERE parent IS NOT NULL;
 
 -- Attribute evidence asks whether a resource settles another operation (R34).
 CREATE INDEX operation_outcome ON settle.operation (resource_digest) WHERE resource_digest IS NOT NULL;

@@ -34,19 +34,22 @@ WITH moved AS (
 ), {journaled}, {cased}
 SELECT {instants} FROM moved
 
--- A move out of a settled state, under the locks of resource and unique digest
--- (a batch of lock_resource, lock_single and this): the operation stands again
--- on its resource (R31), and holds its digest again unless another one does (R14).
+-- A move out of a settled state, or one that puts a settled write in doubt, under
+-- the locks of resource and unique digest (a batch of lock_resource, lock_single
+-- and this): the operation stands again on its resource (R31), and where it isn't
+-- settled any more it holds its digest again unless another one does (R14).
 -- name: reopen
 WITH moved AS (
     {moving}
-      AND NOT EXISTS (SELECT FROM settle.single s JOIN settle.operation other ON other.id = s.operation
-          WHERE s.digest = o.unique_key AND other.id <> o.id AND other.state <> 'failed')
+      AND ($5::text::settle.state >= 'completed'
+        OR NOT EXISTS (SELECT FROM settle.single s JOIN settle.operation other ON other.id = s.operation
+          WHERE s.digest = o.unique_key AND other.id <> o.id AND other.state <> 'failed'))
     RETURNING id, tenant, tool, resource_key, unique_key, {instants}
 ), {journaled}, {cased}, stands AS (
     UPDATE settle.resource r SET standing = m.id || r.standing FROM moved m WHERE r.key = m.resource_key AND m.id <> ALL (r.standing)
 ), held AS (
-    UPDATE settle.single s SET operation = m.id FROM moved m WHERE s.digest = m.unique_key
+    UPDATE settle.single s SET operation = m.id FROM moved m
+    WHERE s.digest = m.unique_key AND $5::text::settle.state < 'completed'
 )
 SELECT {instants} FROM moved
 

@@ -113,15 +113,16 @@ why AS MATERIALIZED (
 )
 SELECT why.refused, won.tail_at, coalesce(won.state::text, ''), coalesce(won.resource_seq, 0) FROM why LEFT JOIN won ON true
 
--- What is settled for good stands only if nothing above it is: whatever is above
--- it now can still fail. An abandoned write can come back and fail, too.
+-- What a resource lists on: the writes that are unsettled, those of which an
+-- attempt can still take effect, and what a failure of all above it would bring
+-- back. An abandoned write can come back and fail, too. What was deleted is left out.
 -- name: still_standing
 ARRAY (
         SELECT o.id FROM settle.operation o
         WHERE o.id = ANY (r.standing) AND ((o.doubts > 0 AND o.moment > clock_timestamp())
-          OR o.state <> 'failed' AND (o.state < 'completed' OR o.resource_seq >= coalesce((
-            SELECT max(n.resource_seq) FROM settle.operation n
-            WHERE n.id = ANY (r.standing) AND n.state IN ('completed', 'superseded')), 0))))
+            OR o.state <> 'failed' AND (o.state < 'completed' OR o.resource_seq >= coalesce((
+                SELECT max(n.resource_seq) FROM settle.operation n
+                WHERE n.id = ANY (r.standing) AND n.state IN ('completed', 'superseded')), 0))))
 
 -- R30, as store.Operation.Holds.
 -- name: holds

@@ -1,10 +1,19 @@
 -- Forgetting: purges, erasure, closing.
 
--- One page of a purge, with the version at which each row was judged. OFFSET 0
--- keeps the planner from answering a question on one row by reading a table
--- from end to end.
+-- One page of a purge: what is to be done to each row, and the version at which
+-- it was judged. The open steps of an intent are read once for a page, since no
+-- index finds the steps of an operation; OFFSET 0 keeps the planner from
+-- answering a question on one row by reading a table from end to end.
 -- name: purge_page
-SELECT o.id, o.version, {departs} OR {retired} FROM settle.operation o WHERE o.id > $1::uuid ORDER BY o.id LIMIT $2::int
+WITH page AS MATERIALIZED (
+    SELECT id, intent, version, parent, {departs} AS departs, {retired} AS retired
+    FROM settle.operation o WHERE id > $1::uuid ORDER BY id LIMIT $2::int
+), steps AS MATERIALIZED (
+    SELECT k.parent FROM (SELECT DISTINCT intent FROM page WHERE departs OR retired) i,
+        LATERAL (SELECT parent, state FROM settle.operation WHERE intent = i.intent OFFSET 0) k
+    WHERE k.parent IS NOT NULL AND k.state < 'completed'
+)
+SELECT o.id, o.version, departs, (departs OR retired) AND NOT {hangs} FROM page o ORDER BY o.id
 
 -- What is deleted: all of a closed intent, once the grace is over, but what has
 -- to stand in the way of others for ever: the one operation that Unique admits
@@ -12,31 +21,28 @@ SELECT o.id, o.version, {departs} OR {retired} FROM settle.operation o WHERE o.i
 -- overtook would start again (R31).
 -- name: departs
 (o.state >= 'completed' AND (o.state = 'failed' OR (o.unique_key IS NULL AND o.resource_key IS NULL))
-    AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.closed_at + {grace} <= {now} OFFSET 0) AND NOT {hangs})
+    AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.closed_at + {grace} <= statement_timestamp() OFFSET 0))
 
 -- What loses its payload.
 -- name: retired
 (o.state >= 'completed' AND o.flags & {purged} = 0 AND o.retention > 0
-    AND o.settled_at + o.retention / 1000 * interval '1 microsecond' <= {now} AND NOT {hangs})
+    AND o.settled_at + o.retention / 1000 * interval '1 microsecond' <= statement_timestamp())
 
 -- What something open keeps: an unsettled relative or an incident (R51).
 -- name: hangs
 (EXISTS (SELECT FROM settle.operation p WHERE p.id = o.parent AND p.state < 'completed' OFFSET 0)
-        OR EXISTS (SELECT FROM settle.operation k WHERE k.parent = o.id AND k.state < 'completed' OFFSET 0)
-        OR EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL OFFSET 0))
+    OR EXISTS (SELECT FROM settle."case" c WHERE c.operation = o.id AND c.closed_at IS NULL OFFSET 0)
+    OR o.id IN (SELECT parent FROM steps))
 
--- name: now
-statement_timestamp()
-
--- Rows that moved on since they were judged are left alone: whatever opens a
--- case makes a version, and with it gone nothing would be left of the case. What
--- another transaction has is stepped over, and the next purge meets it.
+-- A row that moved on since it was judged is left alone: whatever opens a case
+-- makes a version, and if the row were deleted, so would be what is known of the
+-- case. What another transaction has is stepped over; the next purge meets it.
 -- name: purge
 WITH due AS MATERIALIZED (
-    SELECT o.id, {departs} AS departs
-    FROM unnest($1::uuid[], $2::int[]) AS judged(id, version)
+    SELECT o.id, judged.departs
+    FROM unnest($1::uuid[], $2::int[], $3::boolean[]) AS judged(id, version, departs)
     JOIN settle.operation o ON o.id = judged.id AND o.version = judged.version
-    WHERE {departs} OR {retired}
+    WHERE judged.departs OR o.flags & {purged} = 0
     ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
 ), deleted AS (
     DELETE FROM settle.operation o USING due WHERE o.id = due.id AND due.departs
@@ -63,7 +69,7 @@ flags = flags | {purged}, arguments = NULL, result = NULL, fields = NULL, trace 
     fingerprint = '\x0000000000000000000000000000000000000000000000000000000000000000'
 
 -- name: erase_page
-SELECT o.id, o.flags & {purged} = 0 AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.principal = $3::bytea OFFSET 0)
+SELECT o.id, o.version, false, o.flags & {purged} = 0 AND EXISTS (SELECT FROM settle.intent i WHERE i.id = o.intent AND i.principal = $3::bytea OFFSET 0)
 FROM settle.operation o WHERE o.id > $1::uuid ORDER BY o.id LIMIT $2::int
 
 -- Erasure steps over nothing: it waits for who has a row, in the order of ids
