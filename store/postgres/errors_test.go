@@ -170,15 +170,22 @@ func (w *ledgerWorld) lockRow(o store.Operation) (release func()) {
 	}
 }
 
-// waiter waits until a session waits for a lock on this schema's rows.
+// waiters are the sessions that wait for a lock on this schema's rows.
+func (w *ledgerWorld) waiters() []int {
+	w.t.Helper()
+	return askAll[int](w.t, w.pool, `SELECT pid FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND position($1 in query) > 0`, w.schema)
+}
+
+// waiter waits until a session waits for a lock.
 func (w *ledgerWorld) waiter() (pid int) {
 	w.t.Helper()
-	watch := w.db.Pool(w.t)
 	for {
-		pids := askAll[int](w.t, watch, `SELECT pid FROM pg_stat_activity
-			WHERE wait_event_type = 'Lock' AND position($1 in query) > 0`, w.schema)
-		if len(pids) > 0 {
+		if pids := w.waiters(); len(pids) > 0 {
 			return pids[0]
+		}
+		if w.t.Context().Err() != nil {
+			w.t.Fatal("nobody waits")
 		}
 	}
 }
