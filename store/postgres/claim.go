@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/settle-go/settle/store"
 )
@@ -42,10 +41,15 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 	if err == nil {
 		err = w.claimGuarded(ctx)
 	}
-	if err != nil {
-		return nil, fromWrite(err)
+	switch {
+	case err == nil:
+		return w.answers, nil
+	case w.made:
+		return nil, unanswered(err)
+	case errors.Is(err, errUndecided):
+		return nil, &store.UnwrittenError{Err: err, Again: true}
 	}
-	return w.answers, nil
+	return nil, fromWrite(err)
 }
 
 // plain says whether a claim is decided by the unique constraint and the pinned
@@ -58,14 +62,14 @@ func plain(c *store.Claim) bool {
 // apart says whether the claims are plain and none meets another one of the
 // call, so that their order doesn't matter.
 func apart(claims []store.Claim) bool {
-	type slot struct {
+	type place struct {
 		intent uuid.UUID
 		slot   store.Digest
 	}
-	seen := make(map[slot]bool, len(claims))
+	seen := make(map[place]bool, len(claims))
 	for i := range claims {
 		c := &claims[i]
-		at := slot{c.Operation.Intent, c.Operation.Slot}
+		at := place{c.Operation.Intent, c.Operation.Slot}
 		if !plain(c) || seen[at] {
 			return false
 		}
@@ -81,6 +85,7 @@ type wave struct {
 	claims  []store.Claim
 	answers []store.Claimed
 	open    []int // the claims that have no answer yet
+	made    bool  // whether a row was made: what fails later leaves it standing
 }
 
 // conn is what a wave travels on.
@@ -125,18 +130,16 @@ func (w *wave) claimOne(ctx context.Context) error {
 		w.won(0, at)
 		return nil
 	}
-	w.meet(*slots)
+	w.meet(slots)
 	return nil
 }
 
 // claimMany makes several plain claims in one statement.
 func (w *wave) claimMany(ctx context.Context) error {
 	var b pgx.Batch
-	likely := false
-	known := true
-	for _, c := range w.claims {
-		likely = likely || c.Likely
-		known = known && c.Known
+	likely, known := false, true
+	for i := range w.claims {
+		likely, known = likely || w.claims[i].Likely, known && w.claims[i].Known
 	}
 	if !known {
 		w.queueBind(&b)
@@ -151,15 +154,15 @@ func (w *wave) claimMany(ctx context.Context) error {
 		})
 		return err
 	})
-	var slots *[][]store.Operation
+	var slots []slot
 	if likely {
 		slots = w.queueSlots(&b)
 	}
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
-	for i, c := range w.claims {
-		if at, ok := won[c.Operation.ID]; ok {
+	for i := range w.claims {
+		if at, ok := won[w.claims[i].Operation.ID]; ok {
 			w.won(i, at)
 		}
 	}
@@ -167,7 +170,7 @@ func (w *wave) claimMany(ctx context.Context) error {
 	case len(w.open) == 0:
 		return nil
 	case likely:
-		w.meet(*slots)
+		w.meet(slots)
 		return nil
 	}
 	return w.readSlots(ctx)
@@ -184,17 +187,20 @@ func optional(err error) error {
 // won answers a plain claim that made its row.
 func (w *wave) won(i int, at time.Time) {
 	row, _ := store.First(w.claims[i], at)
-	w.answers[i] = store.Claimed{Won: true, Operation: row}
-	w.close(i)
+	w.made = true
+	w.close(i, store.Claimed{Won: true, Operation: row})
 }
 
-func (w *wave) close(i int) {
-	for n, open := range w.open {
-		if open == i {
-			w.open = append(w.open[:n:n], w.open[n+1:]...)
-			return
-		}
-	}
+// close takes the answer to an open claim.
+func (w *wave) close(i int, answer store.Claimed) {
+	w.answers[i] = answer
+	w.open = slices.DeleteFunc(w.open, func(open int) bool { return open == i })
+}
+
+// slot is what is recorded in the place of a claim.
+type slot struct {
+	claim int
+	rows  []store.Operation
 }
 
 // readSlots reads what stands in the place of the open claims: a statement of
@@ -205,16 +211,17 @@ func (w *wave) readSlots(ctx context.Context) error {
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
-	w.meet(*slots)
+	w.meet(slots)
 	return nil
 }
 
-// queueSlots reads the slots of all claims, by claim.
-func (w *wave) queueSlots(b *pgx.Batch) *[][]store.Operation {
-	slots := make([][]store.Operation, len(w.claims))
-	var intents, digests []pgtype.UUID
-	for _, c := range w.claims {
-		intents, digests = append(intents, some(c.Operation.Intent)), append(digests, some(c.Operation.Slot))
+// queueSlots reads the slots of the open claims.
+func (w *wave) queueSlots(b *pgx.Batch) []slot {
+	slots := make([]slot, len(w.open))
+	intents, digests := uuids(len(w.open)), uuids(len(w.open))
+	for n, i := range w.open {
+		slots[n].claim = i
+		intents[n], digests[n] = some(w.claims[i].Operation.Intent), some(w.claims[i].Operation.Slot)
 	}
 	b.Queue(w.ledger.sql.slots, intents, digests).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -223,21 +230,20 @@ func (w *wave) queueSlots(b *pgx.Batch) *[][]store.Operation {
 			if err := rows.Scan(append([]any{&n}, operationFields(&o)...)...); err != nil {
 				return err
 			}
-			slots[n-1] = append(slots[n-1], o)
+			slots[n-1].rows = append(slots[n-1].rows, o)
 		}
 		return rows.Err()
 	})
-	return &slots
+	return slots
 }
 
-// meet answers the open claims whose number is recorded. The others met a
-// pinned contract and stay open.
-func (w *wave) meet(slots [][]store.Operation) {
-	for _, i := range slices.Clone(w.open) {
-		f := finding{slot: slots[i]}
-		if answer, ok := f.recorded(&w.claims[i]); ok {
-			w.answers[i] = answer
-			w.close(i)
+// meet answers the claims whose number is recorded. The others met a pinned
+// contract and stay open.
+func (w *wave) meet(slots []slot) {
+	for _, s := range slots {
+		f := finding{slot: s.rows}
+		if answer, ok := f.recorded(&w.claims[s.claim]); ok && slices.Contains(w.open, s.claim) {
+			w.close(s.claim, answer)
 		}
 	}
 }

@@ -48,9 +48,9 @@ func (w *wave) claimOnce(ctx context.Context) error {
 		return err
 	}
 	for n, i := range slices.Clone(w.open) {
+		w.made = w.made || !findings[n].at.IsZero()
 		if answer, ok := findings[n].answer(&w.claims[i]); ok {
-			w.answers[i] = answer
-			w.close(i)
+			w.close(i, answer)
 		}
 	}
 	return nil

@@ -97,7 +97,7 @@ func fromWrite(err error) error {
 }
 
 func unanswered(err error) error {
-	return fmt.Errorf("store/postgres: the answer to a write was lost, so it may stand or not; make the same claim again, or read the row: %w", err)
+	return fmt.Errorf("store/postgres: a write may stand or not; make the same claim again, or read the row: %w", err)
 }
 
 // violated says whether the server refused a write for a unique index, and which.

@@ -78,6 +78,48 @@ func TestR19AClaimWhoseAnswerWasLostIsWonWhenItIsMadeAgain(t *testing.T) {
 	}
 }
 
+// cutShort ends the context of a batch that begins with a statement.
+type cutShort struct{ statement string }
+
+func (c cutShort) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (c cutShort) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c cutShort) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	if !strings.Contains(data.Batch.QueuedQueries[0].SQL, c.statement) {
+		return ctx
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	return ended
+}
+
+func (c cutShort) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (c cutShort) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// TestR19WhatWasWonStandsThoughTheOthersCouldntBeRead: the second round trip of
+// a call isn't sent, but the first one has written.
+func TestR19WhatWasWonStandsThoughTheOthersCouldntBeRead(t *testing.T) {
+	t.Parallel()
+	w := newLedgerWorld(t)
+	i := w.intent()
+	recorded := w.won(storetest.Claim(storetest.Operation(i)))
+	twin := storetest.Claim(storetest.Operation(i, storetest.On(recorded, 1)))
+	fresh := storetest.Claim(storetest.Operation(i))
+	cut := open(t, w.db.Pool(t, pgtest.Tracer(cutShort{"AS k(intent, slot, n)"})), w.schema)
+
+	if _, err := cut.Claim(t.Context(), twin); !store.Unwritten(err) {
+		t.Errorf("a claim that wrote nothing gave the error %v", err)
+	}
+	_, err := cut.Claim(t.Context(), twin, fresh)
+	unanswered(t, err)
+	if o := w.won(fresh); o.Version != 1 || o.CreatedAt.After(w.read(recorded).Read) {
+		t.Error("the claim that was won didn't stand")
+	}
+}
+
 func TestR24AnOutcomeWhoseAnswerWasLostIsFoundByItsAttempt(t *testing.T) {
 	t.Parallel()
 	w, proxy := faultyWorld(t)
@@ -128,15 +170,22 @@ func (w *ledgerWorld) lockRow(o store.Operation) (release func()) {
 	}
 }
 
-// waiter waits until a session waits for a lock on this schema's rows.
+// waiters are the sessions that wait for a lock on this schema's rows.
+func (w *ledgerWorld) waiters() []int {
+	w.t.Helper()
+	return askAll[int](w.t, w.pool, `SELECT pid FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND position($1 in query) > 0`, w.schema)
+}
+
+// waiter waits until a session waits for a lock.
 func (w *ledgerWorld) waiter() (pid int) {
 	w.t.Helper()
-	watch := w.db.Pool(w.t)
 	for {
-		pids := askAll[int](w.t, watch, `SELECT pid FROM pg_stat_activity
-			WHERE wait_event_type = 'Lock' AND position($1 in query) > 0`, w.schema)
-		if len(pids) > 0 {
+		if pids := w.waiters(); len(pids) > 0 {
 			return pids[0]
+		}
+		if w.t.Context().Err() != nil {
+			w.t.Fatal("nobody waits")
 		}
 	}
 }

@@ -126,6 +126,23 @@ func outputs(t *testing.T, results responses.ResponseInputParam) []string {
 	return all
 }
 
+// Some servers send the arguments as an object instead of a string.
+func TestArgumentsThatAreNoStringAreNotTakenForNone(t *testing.T) {
+	w := newWorld(t)
+	tools := w.start(nil)
+	results, err := tools.AnswerResponse(w.ctx, responseOf(t, "completed",
+		`{"type":"function_call","call_id":"1","name":"note","arguments":{"text":7}}`))
+	if err != nil || !strings.HasPrefix(outputs(t, results)[0], "[invalid_arguments]") {
+		t.Errorf("got %v, %v", results, err)
+	}
+	chat := choiceOf(t, `{"finish_reason":"tool_calls","message":{"tool_calls":[{"id":"1","type":"function","function":{"name":"note","arguments":{"text":7}}}]}}`)
+	said, err := tools.AnswerChat(w.ctx, chat)
+	if err != nil || !strings.HasPrefix(answers(t, said)[0], "[invalid_arguments]") {
+		t.Errorf("got %v, %v", said, err)
+	}
+	w.wantEffects(0)
+}
+
 func TestCallsThatAreNotOursAreLeftToTheHost(t *testing.T) {
 	w := newWorld(t)
 	tools := w.start(nil)

@@ -51,8 +51,9 @@ func (t *Tools) AnswerResponse(ctx context.Context, response responses.Response)
 		if item.Type != "function_call" || item.Namespace != "" {
 			continue
 		}
-		calls = append(calls, callOf(item.Name, item.Arguments.OfString, item.CallID))
-		cutOff = cutOff || isOpen(responses.ResponseStatus(item.Status))
+		c := item.AsFunctionCall() // the union loses arguments that are no string
+		calls = append(calls, callOf(c.Name, c.Arguments, c.CallID))
+		cutOff = cutOff || isOpen(responses.ResponseStatus(c.Status))
 	}
 	said, err := t.answer(ctx, calls, cutOff)
 	if err != nil {

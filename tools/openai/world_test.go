@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, turns ...scripted.Turn) *world {
 // start is a process: a new executor on the ledger, with the tools of its loop.
 func (w *world) start(own []settleopenai.Guarded, options ...settle.Option) *settleopenai.Tools {
 	w.Helper()
-	options = append(options, settle.WithTools(w.refund(), w.note()), settle.Volatile())
+	options = append(options, settle.WithTools(w.refund(), w.note()), settle.Volatile(), settle.WithLogger(slog.New(slog.DiscardHandler)))
 	x, err := settle.New(w.ledger, options...)
 	if err != nil {
 		w.Fatal(err)
