@@ -24,7 +24,8 @@ func TestLocksDecideTogether(t *testing.T) {
 	for name, run := range map[string]func(w *ledgerWorld){
 		"R30AClaimIsHeldByTheOneBeforeIt": func(w *ledgerWorld) {
 			i := w.intent()
-			first := w.won(storetest.Claim(storetest.Operation(i, storetest.Tool("mail"))))
+			first := w.won(storetest.Claim(storetest.Operation(i, storetest.Whole)))
+			w.apply(storetest.Change(first, store.Failed))
 			stopped := w.stop(first, storetest.Claim(storetest.Operation(i, storetest.Whole), storetest.UnderHold()))
 			second := w.claims(storetest.Claim(storetest.Operation(i, storetest.Whole), storetest.UnderHold()))
 			stopped.letGo()

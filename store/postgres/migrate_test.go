@@ -272,8 +272,20 @@ func readOldRows(t *testing.T, ledger *postgres.Ledger) {
 		settled.CallID != "call_1" || settled.Visibility != storetest.Visibility || settled.Of.Task != "task-1" {
 		t.Error("a settled operation comes back changed")
 	}
-	if !running.Expired() {
-		t.Error("an old lease is alive")
+	if !running.Expired() || running.ResourceSeq != 1 {
+		t.Error("a write that was left running comes back changed")
+	}
+	answers, err := ledger.Claim(t.Context(),
+		storetest.Claim(storetest.Operation(settled.Of, storetest.Tool("door"), storetest.Writes(running.ResourceKey))),
+		storetest.Claim(storetest.Operation(settled.Of, storetest.Tool("door"), func(o *store.Operation) { o.Unique = running.Unique })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := answers[0]; !next.Won || next.Operation.ResourceSeq != 2 || len(next.Others) != 1 || next.Others[0].ID != running.ID {
+		t.Error("the next write on the resource doesn't follow the old one")
+	}
+	if answers[1].Refused != store.RefusedUnique {
+		t.Error("an old operation doesn't hold its unique digest")
 	}
 	unknown, err := ledger.Apply(t.Context(), storetest.Change(running, store.Unknown))
 	if err != nil {

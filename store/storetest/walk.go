@@ -171,24 +171,27 @@ func (k *walker) age(d time.Duration) {
 
 func (k *walker) step() {
 	switch n := k.IntN(100); {
-	case n < 32:
+	case n < 30:
 		k.claim()
-	case n < 68:
+	case n < 65:
 		k.change()
-	case n < 76:
+	case n < 73:
 		k.take()
-	case n < 80:
+	case n < 77:
 		k.renew()
-	case n < 83:
+	case n < 80:
 		k.list()
-	case n < 87:
+	case n < 84:
 		k.queue()
-	case n < 90:
+	case n < 88:
 		k.purge()
-	case n < 94:
+	case n < 93:
 		k.close()
 	default:
 		d := k.span()
+		if k.chance(30) {
+			d += store.ClosedGrace
+		}
 		k.last = fmt.Sprint("age by ", d)
 		k.age(d)
 	}

@@ -118,7 +118,7 @@ var caseInstants = [...]func(*store.Case) *time.Time{
 // purge purges to the end, from the beginning or from some operation.
 func (k *walker) purge() {
 	p := store.Purge{Limit: 1 + k.IntN(20)}
-	if len(k.order) > 0 && k.chance(30) {
+	if len(k.order) > 0 && k.chance(15) {
 		p.After = pick(k, k.order)
 	}
 	if k.chance(10) {
