@@ -346,30 +346,23 @@ func (b *binding) source() store.Source {
 func (b *binding) identityDefinition() store.Digest { return b.definitionUnder(b.source()) }
 
 func (b *binding) definitionUnder(source store.Source) store.Digest {
-	d := unkeyed()
-	d.begin("settle identity definition")
-	d.text(string(source))
+	const purpose = "settle identity definition"
+	parts := []string{string(source)}
 	if source == store.FromHost || source == store.FromOriginal {
-		return d.digest()
+		return shortened(digestOf(purpose, parts...))
 	}
 	for _, path := range b.identityPaths {
-		d.text(path)
-		d.text(b.contract.Normalize[path].Name)
-		d.text(b.formatOf(path))
+		parts = append(parts, path, b.contract.Normalize[path].Name, b.formatOf(path))
 	}
 	if b.contract.Class == Idempotent {
 		// Its node holds the desired state as well: a tool that was of another
 		// class before doesn't find its own operations by it (R31).
-		d.text("desired state")
+		parts = append(parts, "desired state")
 	}
 	if source == store.FromWhole || b.contract.Class == Idempotent {
-		ignored := slices.Clone(b.ignored)
-		slices.Sort(ignored)
-		for _, path := range ignored {
-			d.text(path)
-		}
+		parts = append(parts, slices.Sorted(slices.Values(b.ignored))...)
 	}
-	return d.digest()
+	return shortened(digestOf(purpose, parts...))
 }
 
 func (b *binding) formatOf(path string) string {

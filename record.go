@@ -2,8 +2,8 @@ package settle
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -228,16 +228,16 @@ func (j *job) reason(end ending) string {
 // endBody is the event's metadata on how an attempt ended: no error texts, since
 // they may quote data (R55).
 func endBody(attempt int, end ending) []byte {
-	body, err := json.Marshal(struct {
-		Attempt int    `json:"attempt"`
-		Effect  string `json:"effect"`
-		AtWork  bool   `json:"at_work,omitempty"`
-		WaitMS  int64  `json:"wait_ms,omitempty"`
-	}{attempt, end.effect.String(), end.atWork, end.wait.Milliseconds()})
-	if err != nil {
-		return nil
+	body := append(make([]byte, 0, 64), `{"attempt":`...)
+	body = strconv.AppendInt(body, int64(attempt), 10)
+	body = append(append(append(body, `,"effect":"`...), end.effect.String()...), '"')
+	if end.atWork {
+		body = append(body, `,"at_work":true`...)
 	}
-	return body
+	if ms := end.wait.Milliseconds(); ms != 0 {
+		body = strconv.AppendInt(append(body, `,"wait_ms":`...), ms, 10)
+	}
+	return append(body, '}')
 }
 
 // resourceDigest indexes a resource for R34, whatever the tenant.
@@ -245,10 +245,7 @@ func resourceDigest(resource string) store.Digest {
 	if resource == "" {
 		return store.Digest{}
 	}
-	d := unkeyed()
-	d.begin("settle resource id")
-	d.text(resource)
-	return d.digest()
+	return shortened(digestOf("settle resource id", resource))
 }
 
 // pauses are the waits between attempts: exponential, with full jitter (R28).

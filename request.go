@@ -254,6 +254,15 @@ func (r *request) findNode(business canonical.Value) (node, error) {
 	return n, nil
 }
 
+// operationKey derives the key of an operation that the call stands for. Until it
+// has one, the request is its flow's, from then on its job's.
+func (r *request) operationKey(o *store.Operation) Key {
+	if r.byIntent == nil {
+		return operationKeyOf(r.intent, *o)
+	}
+	return operationKeyUnder(r.byIntent, &r.intent, o)
+}
+
 // tenantDigest digests part of a call under the tenant's key, for the tool.
 func (r *request) tenantDigest(purpose string, part []byte) store.Digest {
 	r.byTenant.begin(purpose)

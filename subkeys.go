@@ -35,20 +35,22 @@ func (k Key) UUID() uuid.UUID {
 	return id
 }
 
-// deriver digests lists of parts, each with its length before it, so that no two
-// lists are the same input. It is one goroutine's. Under a key it is made once
-// for many lists, since much of what an HMAC costs is its key.
+// deriver digests lists of parts under a key (HMAC-SHA-256), each part with its
+// length before it, so that no two lists are the same input. It is one
+// goroutine's, and made once for many lists, since much of what an HMAC costs is
+// its key.
 type deriver struct {
 	hash  hash.Hash
 	parts []byte
 	sum   [sha256.Size]byte
+	room  [512]byte
 }
 
-// under digests under a key: HMAC-SHA-256.
-func under(key []byte) *deriver { return &deriver{hash: hmac.New(sha256.New, key)} }
-
-// unkeyed digests without one: SHA-256.
-func unkeyed() *deriver { return &deriver{hash: sha256.New()} }
+func under(key []byte) *deriver {
+	d := &deriver{hash: hmac.New(sha256.New, key)}
+	d.parts = d.room[:0]
+	return d
+}
 
 // begin starts a list, whose first part says what it is for.
 func (d *deriver) begin(purpose string) {
@@ -60,15 +62,11 @@ func (d *deriver) begin(purpose string) {
 }
 
 func (d *deriver) number(n uint64) { d.parts = binary.BigEndian.AppendUint64(d.parts, n) }
+func (d *deriver) bytes(b []byte)  { d.parts = appendPart(d.parts, b) }
+func (d *deriver) text(s string)   { d.parts = appendPart(d.parts, s) }
 
-func (d *deriver) bytes(b []byte) {
-	d.number(uint64(len(b)))
-	d.parts = append(d.parts, b...)
-}
-
-func (d *deriver) text(s string) {
-	d.number(uint64(len(s)))
-	d.parts = append(d.parts, s...)
+func appendPart[T string | []byte](dst []byte, part T) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, uint64(len(part))), part...)
 }
 
 // whole ends the list with its digest.
@@ -79,38 +77,33 @@ func (d *deriver) whole() [sha256.Size]byte {
 }
 
 // digest ends the list with the digest that a ledger indexes.
-func (d *deriver) digest() (out store.Digest) {
-	sum := d.whole()
-	copy(out[:], sum[:])
-	return out
+func (d *deriver) digest() store.Digest { return shortened(d.whole()) }
+
+func shortened(sum [sha256.Size]byte) store.Digest {
+	var d store.Digest
+	return store.Digest(sum[:len(d)])
+}
+
+// digestOf digests a list of parts without a key: SHA-256.
+func digestOf(purpose string, parts ...string) [sha256.Size]byte {
+	var room [512]byte
+	list := appendPart(room[:0], purpose)
+	for _, part := range parts {
+		list = appendPart(list, part)
+	}
+	return sha256.Sum256(list)
 }
 
 // intentDigest names an intent in the ledger's index (R7, R12).
 func intentDigest(p Principal, t Task) [32]byte {
-	d := unkeyed()
-	d.begin("settle intent")
-	for _, s := range []string{p.Tenant, p.Subject, t.ID, t.Goal} {
-		d.text(s)
-	}
-	return d.whole()
+	return digestOf("settle intent", p.Tenant, p.Subject, t.ID, t.Goal)
 }
 
 // tenantDigest names a tenant in the ledger's index.
-func tenantDigest(tenant string) [32]byte {
-	d := unkeyed()
-	d.begin("settle tenant")
-	d.text(tenant)
-	return d.whole()
-}
+func tenantDigest(tenant string) [32]byte { return digestOf("settle tenant", tenant) }
 
 // principalDigest names a principal in the ledger (R52).
-func principalDigest(p Principal) [32]byte {
-	d := unkeyed()
-	d.begin("settle principal")
-	d.text(p.Tenant)
-	d.text(p.Subject)
-	return d.whole()
-}
+func principalDigest(p Principal) [32]byte { return digestOf("settle principal", p.Tenant, p.Subject) }
 
 // newIntent proposes an intent's row, with fresh random keys.
 func newIntent(p Principal, t Task) store.Intent {
@@ -158,7 +151,11 @@ func (n node) slot(byIntent *deriver, tool string, occurrence int) store.Digest 
 // operationKeyOf derives an operation's key (R11). Nothing that changes between
 // deliveries enters: no call ids, positions, turns or clocks.
 func operationKeyOf(intent store.Intent, o store.Operation) Key {
-	d := under(intent.Key)
+	return operationKeyUnder(under(intent.Key), &intent, &o)
+}
+
+// operationKeyUnder is operationKeyOf with a deriver under the intent's key.
+func operationKeyUnder(d *deriver, intent *store.Intent, o *store.Operation) Key {
 	d.begin("settle key")
 	d.number(uint64(intent.Version))
 	d.text(intent.TenantName)

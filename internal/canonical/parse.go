@@ -113,7 +113,7 @@ func (r *reader) container(open byte) (Value, error) {
 	}
 	r.pos++
 	if r.stack == nil {
-		r.stack = make([]member, 0, 16)
+		r.stack = make([]member, 0, 8)
 	}
 	base := len(r.stack)
 	var v Value
