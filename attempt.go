@@ -87,11 +87,11 @@ func (x *Executor) begin(j *job) {
 	x.live[j.row.ID] = j
 	x.mu.Unlock()
 	x.work.Add(1)
-	go func() {
+	x.crew.run(func() {
 		defer x.work.Done()
 		defer x.finish(j)
 		j.work()
-	}()
+	})
 }
 
 func (x *Executor) finish(j *job) {
@@ -124,7 +124,7 @@ func (j *job) work() {
 
 // attempt runs the handler once, inside its lease (R22).
 func (j *job) attempt(ctx context.Context) ending {
-	j.run = &running{executor: j.x, binding: j.r.tool, key: operationKeyOf(j.r.intent, j.row), reference: j.row.ID,
+	j.run = &running{executor: j.x, binding: j.r.tool, key: j.r.operationKey(&j.row), reference: j.row.ID,
 		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
 	ctx, span := j.x.signals.attempt(ctx, j)
 	end := j.dispatch(ctx)
@@ -159,8 +159,8 @@ func (j *job) dispatch(ctx context.Context) ending {
 		defer j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, time.Now().Add(left+recordMargin/2), cancel)()
 	}
 
-	ended := make(chan ending, 1)
-	go j.call(ctx, j.run, ended)
+	ended, run := make(chan ending, 1), j.run
+	j.x.crew.run(func() { j.call(ctx, run, ended) })
 	timer := time.NewTimer(budget + recordMargin/4)
 	defer timer.Stop()
 	select {

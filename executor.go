@@ -49,6 +49,7 @@ type Executor struct {
 	work    sync.WaitGroup
 	closing chan struct{}
 	renewer renewer
+	crew    *crew
 }
 
 // intentName is what names an intent (R7).
@@ -176,7 +177,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	if x.log == nil {
 		x.log = slog.Default()
 	}
-	x.renewer.executor = x
+	x.renewer.executor, x.crew = x, newCrew(x.closing)
 	var err error
 	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
 		return nil, err
@@ -368,7 +369,11 @@ func (x *Executor) runAll(ctx context.Context, requests []*request, outs []Outco
 	x.claimTogether(ctx, flows)
 	var group sync.WaitGroup
 	for _, f := range flows {
-		group.Go(func() { outs[f.index] = f.go1(ctx) })
+		group.Add(1)
+		x.crew.run(func() {
+			defer group.Done()
+			outs[f.index] = f.go1(ctx)
+		})
 	}
 	group.Wait()
 }

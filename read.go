@@ -39,8 +39,8 @@ func (j *job) readOnce(ctx context.Context) ending {
 	above, _ := ctx.Value(operationKey).(*operationStack)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above}), j.r.tool.contract.Timeout)
 	defer cancel()
-	ended := make(chan ending, 1)
-	go j.call(ctx, j.run, ended)
+	ended, run := make(chan ending, 1), j.run
+	j.x.crew.run(func() { j.call(ctx, run, ended) })
 	var end ending
 	select {
 	case end = <-ended:
