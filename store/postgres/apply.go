@@ -20,6 +20,9 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	}
 	for range rounds {
 		row, made, err := l.apply(ctx, &c)
+		if made {
+			l.tell(ctx, &c)
+		}
 		if made || err != nil {
 			return row, err
 		}

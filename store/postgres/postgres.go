@@ -21,6 +21,7 @@ type Ledger struct {
 	sql    statements
 	limits bool // whether batches set a lock_timeout of their own
 	closed atomic.Bool
+	watch  watch
 }
 
 var _ store.Ledger = (*Ledger)(nil)
@@ -133,6 +134,7 @@ func (l *Ledger) Info() store.Info { return store.Info{Name: "postgres", Durable
 // Close implements [store.Ledger]. It leaves the pool open.
 func (l *Ledger) Close() error {
 	l.closed.Store(true)
+	l.watch.close()
 	return nil
 }
 
