@@ -246,7 +246,11 @@ func (b *binding) agrees(e store.Entry, shown any) bool {
 	}
 	byTenant := under(e.Of.TenantKey)
 	for name, v := range value.Members() {
-		shown := part{name, canonical.Append(nil, b.normalized(name, v))}
+		normal, err := b.normalized(name, v)
+		if err != nil {
+			return false
+		}
+		shown := part{name, canonical.Append(nil, normal)}
 		if have, ok := digests[name]; !ok || have != digestField(byTenant, e.Of.Version, b.identity, shown) {
 			return false
 		}

@@ -178,7 +178,11 @@ func (r *request) identify(intent store.Intent) error {
 		business = business.WithoutPath(path)
 	}
 	r.byTenant, r.byIntent = under(intent.TenantKey), under(intent.Key)
-	r.print = takeFingerprint(r.byTenant, intent.Version, r.tool.identity, r.business(business), r.upstream)
+	parts, err := r.business(business)
+	if err != nil {
+		return err
+	}
+	r.print = takeFingerprint(r.byTenant, intent.Version, r.tool.identity, parts, r.upstream)
 	if r.node, err = r.findNode(business); err != nil {
 		return err
 	}
@@ -193,27 +197,38 @@ func (r *request) identify(intent store.Intent) error {
 }
 
 // business is what the fingerprint digests of the arguments.
-func (r *request) business(arguments canonical.Value) []part {
+func (r *request) business(arguments canonical.Value) ([]part, error) {
 	parts := make([]part, 0, arguments.Len()+len(r.upstream))
 	room := make([]byte, 0, len(r.args)+16*arguments.Len())
 	for name, v := range arguments.Members() {
+		normal, err := r.tool.normalized(name, v)
+		if err != nil {
+			return nil, err
+		}
 		before := len(room)
-		room = canonical.Append(room, r.tool.normalized(name, v))
+		room = canonical.Append(room, normal)
 		parts = append(parts, part{name, room[before:len(room):len(room)]})
 	}
-	return parts
+	return parts, nil
 }
 
-// normalized applies an identity field's declared normaliser (R16).
-func (b *binding) normalized(name string, v canonical.Value) canonical.Value {
+// normalized applies an identity field's declared normaliser (R16). One that
+// panics leaves the call without an identity.
+func (b *binding) normalized(name string, v canonical.Value) (canonical.Value, error) {
 	n, ok := b.contract.Normalize[name]
 	if !ok || v.Kind() != canonical.String {
-		return v
+		return v, nil
 	}
-	if normal, ok := canonical.NewString(n.Func(v.String())); ok {
-		return normal
+	err := contained(func() error {
+		if normal, ok := canonical.NewString(n.Func(v.String())); ok {
+			v = normal
+		}
+		return nil
+	})
+	if err != nil {
+		return v, &invalidError{fields: []string{name}, reason: fmt.Sprintf("the identity field %s can't be normalised", name)}
 	}
-	return v
+	return v, nil
 }
 
 // findNode digests what identifies the side effect (R8), and the resource of an
@@ -280,7 +295,11 @@ func (r *request) identityValues(business canonical.Value) ([]byte, error) {
 		if !ok || v.IsNull() {
 			return nil, &invalidError{fields: []string{path}, reason: fmt.Sprintf("the identity field %s is missing", path)}
 		}
-		encoded = canonical.Append(encoded, r.tool.normalized(path, v))
+		normal, err := r.tool.normalized(path, v)
+		if err != nil {
+			return nil, err
+		}
+		encoded = canonical.Append(encoded, normal)
 	}
 	return encoded, nil
 }

@@ -192,3 +192,23 @@ func TestR37ANotDoneThatCouldNotBeRecordedIsStillTheCallers(t *testing.T) {
 	g.recover(x)
 	g.did(p, 0)
 }
+
+func TestR24ACallerThatGoesWhileTheHostIsAskedClaimsNothing(t *testing.T) {
+	g := onFile(t)
+	ctx, cancel := context.WithCancel(g.ctx)
+	p := &pay{contract: keyedContract()}
+	p.contract.Authorize = func(context.Context, settle.Authorization) error {
+		cancel()
+		return nil
+	}
+	x := g.executor(p.tool())
+	for _, turn := range [][]settle.Call{{payCall("A-1", 5)}, {payCall("A-1", 5), payCall("A-2", 5)}} {
+		outs, err := x.ExecuteAll(ctx, turn...)
+		if err != nil || outs[0].Status != settle.StatusUnavailable || outs[0].Reason != "caller_gone" {
+			t.Errorf("got %+v, %v", outs, err)
+		}
+	}
+	if n := len(g.all()); n != 0 {
+		t.Errorf("%d operations were claimed", n)
+	}
+}

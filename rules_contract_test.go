@@ -259,26 +259,26 @@ func TestR03ARenamedToolKeepsItsOperations(t *testing.T) {
 }
 
 func TestR03AnotherClassThanAtTheClaimCountsAsUnsafe(t *testing.T) {
-	g := onFile(t)
-	p := &pay{contract: keyedContract()}
-	p.contract.Attempts = 1
-	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
-		act()
-		return paid{}, errors.New("connection reset")
-	}
-	out := g.want(g.executor(p.tool()), payCall("A-1", 5), settle.StatusUnknown)
-
-	p.contract = unsafeContract()
-	stricter := g.executor(p.tool())
-	g.want(stricter, payCall("A-1", 5), settle.StatusUnknown)
-	g.recover(stricter)
-
-	p.contract = settle.Contract{Class: settle.Idempotent}
-	x := g.executor(p.tool())
-	g.recover(x)
-	g.did(p, 1)
-	if row := g.row(out); row.Attempt != 1 {
-		t.Errorf("%d attempts", row.Attempt)
+	contracts := map[string]settle.Contract{"unsafe": unsafeContract(), "keyed": keyedContract(), "idempotent": {Class: settle.Idempotent}}
+	for before, then := range contracts {
+		for after, now := range contracts {
+			t.Run(before+", then "+after, func(t *testing.T) {
+				g := onFile(t)
+				p := &pay{contract: then}
+				// The attempt is in doubt, and has others left.
+				g.crashed(p.tool(), payCall("A-1", 5))
+				entered := p.entered.Load()
+				p.contract = now
+				x := g.executor(p.tool())
+				g.forward(time.Minute)
+				g.recover(x)
+				out := g.do(g.ctx, x, payCall("A-1", 5))
+				again := p.entered.Load() > entered
+				if want := before == after && before != "unsafe"; again != want {
+					t.Errorf("it was repeated: %v; the call got %s", again, out.Status)
+				}
+			})
+		}
 	}
 }
 

@@ -569,3 +569,87 @@ func TestR14OneOperationOfAUniqueToolInATenant(t *testing.T) {
 	elsewhere := settle.WithPrincipal(g.ctx, settle.Principal{Tenant: "other", Subject: "bot"})
 	g.wantStatus(g.do(elsewhere, executors[0], payCall("A-1", 5)), settle.StatusCompleted)
 }
+
+// abandoned is an operation that a person closed without knowing.
+func (g *rig) abandoned(x *settle.Executor, call settle.Call) store.Operation {
+	g.Helper()
+	out := g.want(x, call, settle.StatusUnknown)
+	g.forward(time.Hour)
+	g.recover(x)
+	row, err := g.ledger.Ledger.Apply(g.ctx, store.Change{Of: g.row(out), To: store.Abandoned, Kind: "decision", Actor: "operator", Reason: "a test's"})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return row
+}
+
+func TestR09AfterAnAbandonedOneOnlyTheHostRepeats(t *testing.T) {
+	g := onFile(t)
+	s := repeatableSay()
+	lost := true
+	s.attempt = func(context.Context, settle.Op) error {
+		if lost {
+			return errors.New("connection reset")
+		}
+		return nil
+	}
+	x := g.executor(s.tool())
+	g.abandoned(x, rawCall("say", `{"text":"a"}`))
+	lost = false
+	g.want(x, rawCall("say", `{"text":"a"}`), settle.StatusAbandoned)
+	out := g.want(x, rawCall("say", `{"text":"a","settle_occurrence":2}`), settle.StatusHeld)
+	if out.Reason != "occurrence" {
+		t.Errorf("the reason is %q", out.Reason)
+	}
+	call := rawCall("say", `{"text":"a"}`)
+	call.Occurrence = 2
+	g.want(x, call, settle.StatusCompleted)
+	if s.effects.Load() != 1 {
+		t.Errorf("%d effects", s.effects.Load())
+	}
+}
+
+func TestR10WhatIsAbandonedStaysClosed(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: unsafeContract()}
+	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
+		return act(), errors.New("connection reset")
+	}
+	x := g.executor(p.tool())
+	row := g.abandoned(x, payCall("A-1", 5))
+	g.want(x, payCall("A-1", 5), settle.StatusAbandoned)
+	g.want(x, payCall("A-1", 6), settle.StatusConflict)
+	for _, amount := range []int{5, 6} {
+		call := payCall("A-1", amount)
+		call.Replaces = row.ID.String()
+		out := g.want(x, call, settle.StatusAbandoned)
+		if !out.Replayed || !out.Settled() {
+			t.Errorf("got %+v", out)
+		}
+	}
+	g.did(p, 1)
+}
+
+// A normaliser is the host's function on a model's words.
+func TestR16ANormaliserMakesEqualAndMayPanic(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	p.contract.Normalize = map[string]settle.Normalizer{"order": {Name: "upper", Func: func(s string) string {
+		if s == "boom" {
+			panic("no such order")
+		}
+		return strings.ToUpper(s)
+	}}}
+	x := g.executor(p.tool())
+	first := g.want(x, payCall("a-1", 5), settle.StatusCompleted)
+	if again := g.want(x, payCall("A-1", 5), settle.StatusCompleted); !again.Replayed || again.Operation != first.Operation {
+		t.Error("what the normaliser makes equal ran twice")
+	}
+	for _, turn := range [][]settle.Call{{payCall("boom", 5)}, {payCall("boom", 5), payCall("A-2", 5)}} {
+		outs, err := x.ExecuteAll(g.ctx, turn...)
+		if err != nil || outs[0].Status != settle.StatusInvalidArguments || strings.Contains(outs[0].ForModel(), "no such order") {
+			t.Errorf("got %+v, %v", outs, err)
+		}
+	}
+	g.did(p, 2)
+}

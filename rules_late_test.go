@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,39 @@ func TestR25ALateSuccessReopensAFailedOperation(t *testing.T) {
 	g.eventually("the late answer", func() bool { return g.row(out).State == store.Manual })
 	if row := g.row(out); row.Reason != "late_success" {
 		t.Errorf("the reason is %q", row.Reason)
+	}
+}
+
+// What settled a unique tool's identity meanwhile stays; the late effect is a
+// person's to see.
+func TestR14ALateSuccessDoesNotBreakUniqueness(t *testing.T) {
+	g := onFile(t)
+	s := newStuck(settle.Contract{Unique: true, VisibilityDelay: settle.Immediately, StaleAfter: time.Hour})
+	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.NotHappened(), nil
+	}
+	whole := s.attempt
+	var first atomic.Bool
+	s.attempt = func(ctx context.Context, op settle.Op, in payArgs, act func() paid) (paid, error) {
+		if first.CompareAndSwap(false, true) {
+			return whole(ctx, op, in, act)
+		}
+		return act(), nil
+	}
+	x := g.executor(s.tool())
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	for range 2 {
+		g.forward(2 * time.Hour)
+		g.recover(x)
+	}
+	if row := g.row(out); row.State != store.Failed {
+		t.Fatalf("it is %s (%s)", row.State, row.Reason)
+	}
+	g.wantStatus(g.do(g.inTask("another"), x, payCall("A-1", 5)), settle.StatusCompleted)
+	s.release <- func(act func() paid) (paid, error) { return act(), nil }
+	g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(out)), "late_success") })
+	if row := g.row(out); row.State != store.Failed || row.Reason != "stale" {
+		t.Errorf("it is %s (%s), beside another one that is completed", row.State, row.Reason)
 	}
 }
 

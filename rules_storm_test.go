@@ -2,6 +2,7 @@ package settle_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,15 +25,21 @@ type oracle struct {
 	mu sync.Mutex
 	// done are the keys under which each order of a tool was acted on.
 	done map[string][]string
+	// stands is what was written last, by order, for idempotent writes.
+	stands map[string]int
 	// calm says that the storm is over and lookups answer.
 	calm atomic.Bool
 }
 
 // act does the effect, once for each key where it deduplicates.
-func (o *oracle) act(tool, order, key string, dedups bool) {
+func (o *oracle) act(tool string, in payArgs, key string, dedups bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := tool + " " + order
+	if tool == "write" {
+		o.stands[in.Order] = in.Amount
+		return
+	}
+	name := tool + " " + in.Order
 	if dedups && slices.Contains(o.done[name], key) {
 		return
 	}
@@ -60,17 +67,17 @@ func (o *oracle) stormy(tool string, c settle.Contract, lookup bool) settle.Tool
 		case 1:
 			return paid{}, errors.New("lost before")
 		case 2:
-			o.act(tool, in.Order, op.Key(), dedups)
+			o.act(tool, in, op.Key(), dedups)
 			return paid{}, errors.New("lost after")
 		case 3:
-			o.act(tool, in.Order, op.Key(), dedups)
+			o.act(tool, in, op.Key(), dedups)
 			panic("after acting")
 		case 4:
 			if in.Amount%2 == 1 {
 				return paid{}, settle.Rejected(errors.New("odd"))
 			}
 		}
-		o.act(tool, in.Order, op.Key(), dedups)
+		o.act(tool, in, op.Key(), dedups)
 		return paid{tool + in.Order}, nil
 	}
 	if lookup {
@@ -89,14 +96,15 @@ func (o *oracle) stormy(tool string, c settle.Contract, lookup bool) settle.Tool
 
 func TestNoStormHasASecondEffect(t *testing.T) {
 	g := onFile(t)
-	o := &oracle{done: map[string][]string{}}
+	o := &oracle{done: map[string][]string{}, stands: map[string]int{}}
 	day := 24 * time.Hour
 	tools := []settle.AnyTool{
 		o.stormy("blind", settle.Contract{NoLookup: true}, false), o.stormy("seen", settle.Contract{}, true),
 		o.stormy("keyed", settle.Contract{Class: settle.Keyed, KeyWindow: day, NoLookup: true, Attempts: 3}, false),
 		o.stormy("both", settle.Contract{Class: settle.Keyed, KeyWindow: day, Attempts: 3}, true),
+		o.stormy("write", settle.Contract{Class: settle.Idempotent, Attempts: 3}, false),
 	}
-	names := []string{"blind", "seen", "keyed", "both"}
+	names := []string{"blind", "seen", "keyed", "both", "write"}
 	const rounds, callers, orders = 3, 12, 6
 	for range rounds {
 		executors := []*settle.Executor{g.executor(tools...), g.executor(tools...), g.executor(tools...)}
@@ -113,7 +121,7 @@ func TestNoStormHasASecondEffect(t *testing.T) {
 					call.Tool = names[rand.N(len(names))]
 					if out, err := executors[c%3].Execute(ctx, call); err != nil {
 						t.Error(err)
-					} else if out.Status == settle.StatusCompleted && len(o.of(call.Tool, call)) == 0 {
+					} else if out.Status == settle.StatusCompleted && call.Tool != "write" && len(o.of(call.Tool, call)) == 0 {
 						t.Errorf("%s is called completed and nothing was done", call.Tool)
 					}
 					cancel()
@@ -166,10 +174,38 @@ func (g *rig) maybeBreak() {
 	}
 }
 
+// checkWrites: what stands is the newest write that is known to be made.
+func (o *oracle) checkWrites(g *rig) {
+	g.Helper()
+	newest := map[string]store.Entry{}
+	for _, e := range g.all() {
+		var in payArgs
+		if e.Tool != "write" || e.State == store.Failed {
+			continue
+		}
+		if err := json.Unmarshal(e.Arguments, &in); err != nil {
+			g.Fatal(err)
+		}
+		if e.ResourceSeq > newest[in.Order].ResourceSeq {
+			newest[in.Order] = e
+		}
+	}
+	for order, e := range newest {
+		var in payArgs
+		if err := json.Unmarshal(e.Arguments, &in); err != nil {
+			g.Fatal(err)
+		}
+		if e.State == store.Completed && o.stands[order] != in.Amount {
+			g.Errorf("the newest write on %s, number %d, is completed with %d, and %d stands", order, e.ResourceSeq, in.Amount, o.stands[order])
+		}
+	}
+}
+
 func (o *oracle) check(g *rig) {
 	g.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.checkWrites(g)
 	for name, keys := range o.done {
 		if len(keys) > 1 {
 			g.Errorf("%s was acted on %d times, under %v", name, len(keys), keys)
@@ -179,6 +215,9 @@ func (o *oracle) check(g *rig) {
 		var in payArgs
 		if _, err := fmt.Sscanf(string(e.Arguments), `{"order":%q`, &in.Order); err != nil {
 			g.Fatal(err)
+		}
+		if e.Tool == "write" {
+			continue
 		}
 		acted := len(o.done[e.Tool+" "+in.Order]) > 0
 		switch e.State {
