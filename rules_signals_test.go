@@ -301,7 +301,7 @@ func TestTheCountOfOpenOperationsComesBackToNothing(t *testing.T) {
 var canaries = map[string]string{
 	"tenant": "canary-tenant", "subject": "canary-subject", "task": "canary-task", "goal": "canary-goal", "node": "canary-node",
 	"argument": "canary-argument", "note": "canary-note", "result": "canary-result", "resource": "canary-resource",
-	"error": "canary-error", "panic": "canary-panic", "reason": "canary-reason", "secret": "canary-secret",
+	"error": "canary-error", "panic": "canary-panic", "reason": "canary-reason", "secret": "canary-secret", "invented tool": "canary-tool",
 }
 
 func TestR55NothingLeavesInLogsTracesAndMetrics(t *testing.T) {
@@ -459,6 +459,7 @@ func (o *observed) mix() {
 		}
 	}
 	group.Wait()
+	o.do(ctx, x, settle.Call{Tool: canaries["invented tool"]})
 	broken := settle.Call{Tool: "keyed", Args: json.RawMessage(`{"order":"` + canaries["argument"] + `","` + canaries["argument"] + `":1}`)}
 	o.do(ctx, x, broken)
 	broken.Args = json.RawMessage(`{"order":"` + canaries["argument"])
