@@ -126,9 +126,13 @@ func TestStatementsReadAlongIndexes(t *testing.T) {
 		sql, args := l.list(f)
 		all[fmt.Sprint("list", len(args))] = sql
 	}
+	for _, f := range []store.CaseFilter{{}, {Tenant: "tenant-1", Tool: "tool-1", Free: true}, {Operation: uuid.New(), Closed: true}} {
+		sql, args := l.cases(f)
+		all[fmt.Sprint("cases", len(args))] = sql
+	}
 	for name, sql := range all {
 		switch name {
-		case "list", "listIntent", "listParent", "ofTenant", "tables", "lockLimit": // parts, or of the catalog
+		case "list", "listIntent", "listParent", "ofTenant", "cases", "caseOfTenant", "tables", "lockLimit": // parts, or of the catalog
 			continue
 		}
 		wantNoScan(t, name, plan(t, conn, sql), "operation", "event")
