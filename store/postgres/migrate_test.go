@@ -269,7 +269,8 @@ func readOldRows(t *testing.T, ledger *postgres.Ledger) {
 	}
 	settled, running := entries[0], entries[1].Operation
 	if settled.State != store.Completed || settled.Resource != "r-1" || string(settled.Result) != `{"id":"r-1"}` ||
-		settled.CallID != "call_1" || settled.Visibility != storetest.Visibility || settled.Of.Task != "task-1" {
+		settled.CallID != "call_1" || settled.Visibility != storetest.Visibility ||
+		settled.Retention != storetest.Retention || settled.Of.Principal != storetest.NewIntent().Principal || settled.Of.Task != "task-1" {
 		t.Error("a settled operation comes back changed")
 	}
 	if !running.Expired() || running.ResourceSeq != 1 {

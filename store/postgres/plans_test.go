@@ -126,6 +126,10 @@ func TestStatementsReadAlongIndexes(t *testing.T) {
 		sql, args := l.list(f)
 		all[fmt.Sprint("list", len(args))] = sql
 	}
+	for _, f := range []store.CaseFilter{{}, {Tenant: "tenant-1", Tool: "tool-1", Free: true}, {Operation: uuid.New(), Closed: true}} {
+		sql, args := l.cases(f)
+		all[fmt.Sprint("cases", len(args))] = sql
+	}
 	for name, sql := range all {
 		switch name {
 		case "list", "listIntent", "listParent", "ofTenant", "cases", "caseOfTenant", "tables", "lockLimit": // parts, or of the catalog

@@ -1,0 +1,89 @@
+package sqlite_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/sqlite"
+	"github.com/settle-go/settle/store/storetest"
+)
+
+// newRetained is a world whose clock can be put on.
+func newRetained(t *testing.T) (*world, *storetest.Clock) {
+	t.Helper()
+	clock := storetest.NewClock()
+	return newWorld(t, sqlite.WithClock(clock.Now)), clock
+}
+
+func (w *world) purge() store.Purged {
+	w.Helper()
+	done, err := w.Purge(w.ctx, store.Purge{})
+	w.must(err)
+	return done
+}
+
+func TestR52NothingIsLeftOfADeletedOperation(t *testing.T) {
+	t.Parallel()
+	w, clock := newRetained(t)
+	i := w.intent()
+	w.apply(storetest.Completion(w.won(i), "r-1"))
+	w.apply(storetest.Change(w.apply(storetest.Change(w.won(i), store.Manual)), store.Abandoned))
+	w.must(w.CloseIntent(w.ctx, i.TenantName, i.ID))
+	clock.Age(t, store.ClosedGrace)
+	if done := w.purge(); done.Removed != 2 {
+		t.Errorf("%d operations were removed, want 2", done.Removed)
+	}
+	got := w.strings(`SELECT 'operation' FROM settle_operation UNION ALL SELECT 'event' FROM settle_event
+		UNION ALL SELECT 'case' FROM settle_case UNION ALL SELECT 'intent' FROM settle_intent
+		UNION ALL SELECT 'outcome' FROM settle_outcome`)
+	if want := []string{"intent", "outcome"}; !slices.Equal(got, want) {
+		t.Errorf("what is left is %q, want %q", got, want)
+	}
+}
+
+// A page on which nothing is to be done costs the writers nothing.
+func TestR52APageWithoutWorkTakesNoLock(t *testing.T) {
+	t.Parallel()
+	w, clock := newRetained(t)
+	i := w.intent()
+	w.apply(storetest.Completion(w.won(i), "r-1"))
+	w.won(i)
+	unlock := w.locked()
+	if done := w.purge(); done != (store.Purged{Seen: 2}) {
+		t.Errorf("beside a writer the purge did %+v, want two operations seen", done)
+	}
+	done, err := w.Purge(w.ctx, store.Purge{Principal: [32]byte{1}})
+	if w.must(err); done != (store.Purged{Seen: 2}) {
+		t.Errorf("beside a writer the erasure did %+v, want two operations seen", done)
+	}
+	unlock()
+	clock.Age(t, 2*storetest.Retention)
+	if done := w.purge(); done.Removed != 1 {
+		t.Errorf("%d payloads were removed, want 1", done.Removed)
+	}
+}
+
+// What another process made of a row since its page was read counts.
+func TestR52APurgeJudgesAgainUnderTheLock(t *testing.T) {
+	t.Parallel()
+	w, clock := newRetained(t)
+	o := w.apply(storetest.Change(w.won(w.intent()), store.Failed))
+	clock.Age(t, 2*storetest.Retention)
+	c := w.sql()
+	w.exec(c, "BEGIN IMMEDIATE")
+	purged := make(chan store.Purged, 1)
+	go func() {
+		done, err := w.Purge(w.ctx, store.Purge{})
+		if err != nil {
+			w.Error(err)
+		}
+		purged <- done
+	}()
+	w.queued(1) // the page is read
+	w.exec(c, "UPDATE settle_operation SET settled_at = NULL, state = 'manual' WHERE id = ?", o.ID[:])
+	w.exec(c, "COMMIT")
+	if done := <-purged; done != (store.Purged{Seen: 1}) {
+		t.Errorf("the purge did %+v, want nothing removed", done)
+	}
+}
