@@ -1,0 +1,197 @@
+package settle_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/sqlite"
+)
+
+type grantArgs struct {
+	Account string `json:"account" settle:"identity"`
+	Token   string `json:"token" settle:"secret"`
+}
+
+type granted struct {
+	ID string `json:"id" settle:"resource"`
+	To string `json:"to"`
+}
+
+// grant fails as it is told, and says which token it was given.
+func grant(fail *error, tokens *[]string) settle.Tool[grantArgs, granted] {
+	return settle.Tool[grantArgs, granted]{Name: "grant", Contract: settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true, Attempts: 2},
+		Do: func(_ context.Context, op settle.Op, in grantArgs) (granted, error) {
+			_ = op.Key()
+			*tokens = append(*tokens, in.Token)
+			return granted{"g-1", "plaintext-owner"}, *fail
+		}}
+}
+
+func newKey() []byte {
+	key := make([]byte, 32)
+	rand.Read(key) //nolint:errcheck // never fails
+	return key
+}
+
+func codec(t *testing.T, current string, keys map[string][]byte) *settle.AESCodec {
+	t.Helper()
+	c, err := settle.NewAESCodec(current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// sealedWorld is an executor with a codec on a SQLite file.
+func sealedWorld(t *testing.T, path string, c settle.Codec, tool settle.AnyTool) (*settle.Executor, store.Ledger) {
+	t.Helper()
+	l, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	x, err := settle.New(l, settle.WithTools(tool), settle.WithCodec(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, l
+}
+
+var grantCall = settle.Call{Tool: "grant", Args: json.RawMessage(`{"account":"plaintext-account","token":"plaintext-token"}`)}
+
+func sealedScope() context.Context {
+	ctx := settle.WithPrincipal(context.Background(), settle.Principal{Tenant: "acme", Subject: "plaintext-subject"})
+	return settle.WithTask(ctx, settle.Task{ID: "plaintext-task", Goal: "plaintext-goal"})
+}
+
+func TestR56NothingReadableIsStoredUnderACodec(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settle.db")
+	var fail error
+	var tokens []string
+	x, l := sealedWorld(t, path, codec(t, "a", map[string][]byte{"a": newKey()}), grant(&fail, &tokens))
+	out, err := x.Execute(sealedScope(), grantCall)
+	if err != nil || out.Status != settle.StatusCompleted {
+		t.Fatal(out.ForModel(), err)
+	}
+	again, err := x.Execute(sealedScope(), grantCall)
+	if err != nil || !again.Replayed || !bytes.Contains(again.Result, []byte("plaintext-owner")) {
+		t.Fatalf("the replay is %s, %v", again.ForModel(), err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(path + suffix)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if bytes.Contains(content, []byte("plaintext")) {
+			t.Errorf("the file settle.db%s holds something readable", suffix)
+		}
+	}
+}
+
+// R56: with a codec a secret field is stored, so that a worker can resume.
+func TestR56AWorkerResumesWithSecretsUnderACodec(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settle.db")
+	keys := map[string][]byte{"a": newKey()}
+	fail := errors.New("no answer")
+	var tokens []string
+	x, _ := sealedWorld(t, path, codec(t, "a", keys), grant(&fail, &tokens))
+	out, err := x.Execute(sealedScope(), grantCall)
+	if err != nil || out.Status != settle.StatusUnknown {
+		t.Fatal(out.ForModel(), err)
+	}
+	// Rotated: another key seals, the old one still opens.
+	keys["b"] = newKey()
+	fail = nil
+	tool := grant(&fail, &tokens)
+	tool.Contract.Attempts = 5
+	y, _ := sealedWorld(t, path, codec(t, "b", keys), tool)
+	ageSQLite(t, path)
+	if _, err := y.Recover(sealedScope()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := y.Get(sealedScope(), out.Operation)
+	if err != nil || done.Status != settle.StatusCompleted {
+		t.Fatalf("after recovery: %s, %v", done.ForModel(), err)
+	}
+	for _, token := range tokens {
+		if token != "plaintext-token" {
+			t.Errorf("an attempt had another token than the call")
+		}
+	}
+}
+
+func TestR56AMissingKeyRefuses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settle.db")
+	var fail error
+	var tokens []string
+	x, _ := sealedWorld(t, path, codec(t, "a", map[string][]byte{"a": newKey()}), grant(&fail, &tokens))
+	out, err := x.Execute(sealedScope(), grantCall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, _ := sealedWorld(t, path, codec(t, "c", map[string][]byte{"c": newKey()}), grant(&fail, &tokens))
+	var missing *settle.MissingKeyError
+	if _, err := y.Get(sealedScope(), out.Operation); !errors.As(err, &missing) || missing.KeyID != "a" {
+		t.Errorf("Get without the key: %v, want a MissingKeyError that names it", err)
+	}
+	refused, err := y.Execute(sealedScope(), grantCall)
+	if err != nil || refused.Status != settle.StatusUnavailable {
+		t.Errorf("a call without the key: %s, %v", refused.ForModel(), err)
+	}
+	if len(tokens) != 1 {
+		t.Errorf("%d attempts were made, want 1", len(tokens))
+	}
+}
+
+func TestR56ACodecRefusesWhatItCantKeep(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func() (*settle.AESCodec, error){
+		"a short key": func() (*settle.AESCodec, error) {
+			return settle.NewAESCodec("a", map[string][]byte{"a": make([]byte, 16)})
+		},
+		"no current key":   func() (*settle.AESCodec, error) { return settle.NewAESCodec("a", map[string][]byte{"b": newKey()}) },
+		"a key without id": func() (*settle.AESCodec, error) { return settle.NewAESCodec("", map[string][]byte{"": newKey()}) },
+	} {
+		if _, err := make(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	c := codec(t, "a", map[string][]byte{"a": newKey()})
+	sealed, err := c.Seal([]byte("text"), []byte("row 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Open(sealed, []byte("row 2")); err == nil {
+		t.Error("a value opened in another row")
+	}
+	sealed[len(sealed)-1] ^= 1
+	if _, err := c.Open(sealed, []byte("row 1")); err == nil {
+		t.Error("a changed value opened")
+	}
+}
+
+// ageSQLite makes everything due.
+func ageSQLite(t *testing.T, path string) {
+	t.Helper()
+	if err := (address{File: path}).age(t.Context(), longEnough); err != nil {
+		t.Fatal(err)
+	}
+}
