@@ -316,7 +316,11 @@ func TestAReadCanBeBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	g.wantStatus(failed.End(nil, errors.New("connection reset")), settle.StatusNotDone)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("End took %v: it waited for another attempt to be ended", took)
+	}
 }
 
 // Panics, in whatever way.

@@ -107,8 +107,12 @@ func TestR24AnInterruptibleHandlerHearsTheCallerGo(t *testing.T) {
 	done := g.background(ctx, x, payCall("A-1", 5))
 	after(g, "the attempt", entered)
 	cancel()
+	began := time.Now()
 	after(g, "the cancelled caller's answer", done)
 	g.eventually("the record", func() bool { return g.all()[0].State == store.Unknown })
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the handler ended after %v, by its own timeout of 10 s", took)
+	}
 }
 
 // A claim that was cut off halfway would be nobody's, and a person's case.

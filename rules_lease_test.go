@@ -97,3 +97,15 @@ func TestR22ASlowClaimTakesNothingFromAShortTimeout(t *testing.T) {
 	})
 	g.want(x, payCall("A-1", 5), settle.StatusCompleted)
 }
+
+// A handler that ends with its context has a moment to say what is known.
+func TestR22AHandlerThatEndsWithItsContextIsHeard(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true, Timeout: 50 * time.Millisecond}}
+	p.attempt = func(ctx context.Context, _ settle.Op, _ payArgs, _ func() paid) (paid, error) {
+		<-ctx.Done()
+		pause(20 * time.Millisecond)
+		return paid{}, settle.NotSent(ctx.Err())
+	}
+	g.want(g.executor(p.tool()), payCall("A-1", 5), settle.StatusNotDone)
+}

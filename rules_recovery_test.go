@@ -300,16 +300,35 @@ func TestR36RecoveryIsFairAndBounded(t *testing.T) {
 	}
 }
 
-func TestR36OneRecovererPerOperation(t *testing.T) {
+func TestR36AToolIsAskedByFewAtOnce(t *testing.T) {
 	g := onFile(t)
-	var looking, most, looked atomic.Int64
+	var looking, most atomic.Int64
 	p := doubtful(nil)
-	p.contract.Timeout = time.Second
 	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
 		n := looking.Add(1)
 		defer looking.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
+		pause(20 * time.Millisecond)
+		return q.StillRunning(), nil
+	}
+	x := g.executorWith(settle.WithTools(p.tool()), settle.WithConcurrency(3))
+	for i := range 12 {
+		ctx := settle.WithPrincipal(g.ctx, settle.Principal{Tenant: fmt.Sprint("tenant-", i%4), Subject: "bot"})
+		g.wantStatus(g.do(ctx, x, payCall(fmt.Sprint("A-", i), 5)), settle.StatusUnknown)
+	}
+	g.forward(time.Minute)
+	if report := g.recover(x); report.Taken != 12 || most.Load() != 3 {
+		t.Errorf("%d operations were worked on, %d at once; want 12 and 3", report.Taken, most.Load())
+	}
+}
+
+func TestR36OneRecovererPerOperation(t *testing.T) {
+	g := onFile(t)
+	var looked atomic.Int64
+	p := doubtful(nil)
+	p.contract.Timeout = time.Second
+	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
 		looked.Add(1)
 		pause(20 * time.Millisecond)
 		return q.StillRunning(), nil
@@ -319,7 +338,6 @@ func TestR36OneRecovererPerOperation(t *testing.T) {
 		g.want(x, payCall(fmt.Sprint("A-", i), 5), settle.StatusUnknown)
 	}
 	looked.Store(0)
-	most.Store(0)
 	g.forward(time.Minute)
 	var group sync.WaitGroup
 	for range 4 {
