@@ -87,11 +87,7 @@ func (x *Executor) begin(j *job) {
 	x.live[j.row.ID] = j
 	x.mu.Unlock()
 	x.work.Add(1)
-	x.crew.run(func() {
-		defer x.work.Done()
-		defer x.finish(j)
-		j.work()
-	})
+	x.crew.run(j.work)
 }
 
 func (x *Executor) finish(j *job) {
@@ -109,67 +105,94 @@ func (x *Executor) liveJob(id uuid.UUID) *job {
 	return x.live[id]
 }
 
-// work makes attempts until the operation rests.
+// work makes attempts until the operation rests, or until another goroutine goes
+// on with the job.
 func (j *job) work() {
-	ctx := j.span.ctx
-	for {
-		end := j.attempt(ctx)
-		again := j.record(ctx, end)
-		if !again {
-			break
-		}
+	for j.attempt() {
 	}
-	j.span.end(j.out)
 }
 
-// attempt runs the handler once, inside its lease (R22).
-func (j *job) attempt(ctx context.Context) ending {
+// attempt runs the handler once, and says whether there is one more attempt to
+// make here.
+func (j *job) attempt() (again bool) {
 	j.run = &running{executor: j.x, binding: j.r.tool, key: j.r.operationKey(&j.row), reference: j.row.ID,
 		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
-	ctx, span := j.x.signals.attempt(ctx, j)
-	end := j.dispatch(ctx)
-	span.end(end)
-	return end
+	ctx, span := j.x.signals.attempt(j.span.ctx, j)
+	end, here := j.dispatch(ctx, span)
+	return here && j.conclude(span, end)
 }
 
-func (j *job) dispatch(ctx context.Context) ending {
+// conclude records how an attempt ended. It says whether there is one more to
+// make; without one the job is over.
+func (j *job) conclude(span attemptSpan, end ending) (again bool) {
+	span.end(end)
+	if j.record(j.span.ctx, end) {
+		return true
+	}
+	j.span.end(j.out)
+	j.x.finish(j)
+	j.x.work.Done()
+	return false
+}
+
+// goOn takes the job over from a goroutine that can't conclude its attempt.
+func (j *job) goOn(span attemptSpan, end ending) {
+	if j.conclude(span, end) {
+		j.work()
+	}
+}
+
+// dispatch runs the handler inside its lease (R22). It is false where the job
+// goes on elsewhere: on the timer's goroutine when the handler didn't return in
+// time, on another one when the handler ended this one.
+func (j *job) dispatch(ctx context.Context, span attemptSpan) (_ ending, here bool) {
 	if j.row.Attempt > 1 || j.worker {
 		if err := j.x.authorize(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
-			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}
+			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}, true
 		}
 	}
 	if j.r.tool.contract.Class == Composite {
 		steps, err := j.x.stepsFor(ctx, j)
 		if err != nil {
-			return ending{knownError: knownError{err: err, effect: effectNotSent}}
+			return ending{knownError: knownError{err: err, effect: effectNotSent}}, true
 		}
 		j.run.steps = steps
 	}
 	budget, left := j.r.tool.contract.Timeout, j.left()
 	renewed := budget > j.r.tool.contract.lease()-recordMargin
 	if left <= 0 || renewed && left <= renewalNeeds {
-		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}
+		return ending{knownError: knownError{err: errLeaseSpent, effect: effectNotSent}}, true
 	}
 	if !renewed {
 		budget = min(budget, left)
 	}
 	ctx, cancel := context.WithTimeout(j.handlerContext(ctx), budget)
-	defer cancel()
+	release := func() { cancel() }
 	if renewed {
-		defer j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, time.Now().Add(left+recordMargin/2), cancel)()
+		stop := j.x.renewer.hold(store.Held{Operation: j.row.ID, Owner: j.owner}, time.Now().Add(left+recordMargin/2), cancel)
+		release = func() { stop(); cancel() }
 	}
 
-	ended, run := make(chan ending, 1), j.run
-	j.x.crew.run(func() { j.call(ctx, run, ended) })
-	timer := time.NewTimer(budget + recordMargin/4)
-	defer timer.Stop()
-	select {
-	case end := <-ended:
-		end.atWork = errors.Is(end.err, errNotEnded)
-		return end
-	case <-timer.C:
-		return ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: ended}
+	late := make(chan ending, 1)
+	timer := time.AfterFunc(budget+recordMargin/4, func() {
+		release()
+		j.goOn(span, ending{knownError: knownError{err: context.DeadlineExceeded, effect: effectUnknown}, atWork: true, late: late})
+	})
+	ended := func(end ending) (inTime bool) {
+		if !timer.Stop() {
+			late <- end
+			return false
+		}
+		release()
+		return true
 	}
+	end := j.call(ctx, j.run, func(end ending) {
+		if ended(end) {
+			j.x.crew.run(func() { j.goOn(span, end) })
+		}
+	})
+	end.atWork = errors.Is(end.err, errNotEnded)
+	return end, ended(end)
 }
 
 // left is the time that an attempt which begins now has: what the ledger gave
@@ -206,11 +229,14 @@ func (j *job) handlerContext(ctx context.Context) context.Context {
 }
 
 // call runs the handler. A panic, and a goroutine that ends without returning,
-// are unknown outcomes; the stack goes to the log only (R27).
-func (j *job) call(ctx context.Context, run *running, ended chan<- ending) {
-	end := ending{knownError: knownError{err: errGone, effect: effectUnknown}}
+// are unknown outcomes; the stack goes to the log only (R27). Where the goroutine
+// ends, call doesn't return and gone has the ending.
+func (j *job) call(ctx context.Context, run *running, gone func(ending)) (end ending) {
+	end = ending{knownError: knownError{err: errGone, effect: effectUnknown}}
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p != nil {
 			j.x.log.Error("settle: a handler panicked", "tool", j.r.tool.name, "operation", j.row.ID.String(),
 				"panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			end = ending{knownError: knownError{err: &PanicError{p}, effect: effectUnknown}, panic: true}
@@ -218,13 +244,17 @@ func (j *job) call(ctx context.Context, run *running, ended chan<- ending) {
 		if run.steps != nil && end.effect == effectUnknown {
 			end = run.judgeComposite(end)
 		}
-		ended <- end
+		if p == nil && !returned {
+			gone(end)
+		}
 	}()
 	value, err := j.r.run(ctx, Op{run}, j.r.in)
 	end = j.x.judge(j.r.tool, value, err)
 	if run.steps != nil {
 		end = run.judgeComposite(end)
 	}
+	returned = true
+	return end
 }
 
 // judge says what a handler's return proves, and encodes its result.

@@ -40,7 +40,8 @@ func (j *job) readOnce(ctx context.Context) ending {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above}), j.r.tool.contract.Timeout)
 	defer cancel()
 	ended, run := make(chan ending, 1), j.run
-	j.x.crew.run(func() { j.call(ctx, run, ended) })
+	answer := func(end ending) { ended <- end }
+	j.x.crew.run(func() { answer(j.call(ctx, run, answer)) })
 	var end ending
 	select {
 	case end = <-ended:
