@@ -237,7 +237,8 @@ func (j *job) call(ctx context.Context, run *running, gone func(ending)) (end en
 	defer func() {
 		p := recover()
 		if p != nil {
-			j.x.log.Error("settle: a handler panicked", "tool", j.r.tool.name, "operation", j.row.ID.String(),
+			// Not the job's row: another goroutine may have gone on with the job.
+			j.x.log.Error("settle: a handler panicked", "tool", j.r.tool.name, "operation", run.reference.String(),
 				"panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			end = ending{knownError: knownError{err: &PanicError{p}, effect: effectUnknown}, panic: true}
 		}

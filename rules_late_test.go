@@ -79,6 +79,24 @@ func TestR25ALateSuccessCompletesACaseThatNobodyHasTaken(t *testing.T) {
 	g.eventually("the late answer", func() bool { return g.row(out).State == store.Completed })
 }
 
+func TestR25ALateSuccessIsAttachedToACaseThatSomebodyHasTaken(t *testing.T) {
+	g := onFile(t)
+	s := newStuck(unsafeContract())
+	x := g.executor(s.tool())
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	g.forward(time.Hour)
+	g.recover(x)
+	ann := settle.WithOperator(g.ctx, settle.Operator{Name: "ann"})
+	if err := x.Queue().Take(ann, out.Operation); err != nil {
+		t.Fatal(err)
+	}
+	s.release <- func(act func() paid) (paid, error) { return act(), nil }
+	g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(out)), "late_success") })
+	if row := g.row(out); row.State != store.Manual {
+		t.Errorf("it is %s: the person who has it decides", row.State)
+	}
+}
+
 func TestR25ALateSuccessReopensAFailedOperation(t *testing.T) {
 	g := onFile(t)
 	s := newStuck(settle.Contract{VisibilityDelay: settle.Immediately, StaleAfter: time.Hour})
@@ -284,4 +302,24 @@ func TestR21AHandlerThatReturnedInTimeEndsItsAttempt(t *testing.T) {
 	if got := row.Moment.Sub(row.Read); got > time.Minute {
 		t.Errorf("the moment is %v ahead; the handler has returned and the visibility delay is 1 min", got)
 	}
+}
+
+// The attempt's goroutine and the one that went on without it share no more than
+// what the ledger says: the race detector watches.
+func TestR27AHandlerMayPanicLate(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{Class: settle.Keyed, KeyWindow: 24 * time.Hour, NoLookup: true, Timeout: 20 * time.Millisecond}}
+	p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
+		if op.Attempt() == 1 {
+			_ = op.Key()
+			pause(700 * time.Millisecond) // beyond its time and half a second to end
+			panic("late")
+		}
+		return act(), nil
+	}
+	x := g.executor(p.tool())
+	g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+	pause(300 * time.Millisecond)
+	g.did(p, 1)
 }
