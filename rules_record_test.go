@@ -25,7 +25,8 @@ func TestR24WhatTheLedgerCantTakeIsReturnedAndTriedOn(t *testing.T) {
 		"not sent": {settle.NotSent(errors.New("no route")), settle.StatusNotDone, store.Retryable},
 		"unknown":  {errors.New("connection reset"), settle.StatusUnknown, store.Unknown},
 	} {
-		for how, plan := range map[string]plan{"down": down, "request lost": lostRequest} {
+		// A lost request is made again four times before the outcome is returned.
+		for how, faults := range map[string][]plan{"down": times(2, down), "request lost": times(6, lostRequest)} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				g := onFile(t)
 				p := &pay{contract: unsafeContract()}
@@ -33,7 +34,7 @@ func TestR24WhatTheLedgerCantTakeIsReturnedAndTriedOn(t *testing.T) {
 					return act(), tc.end
 				}
 				x := g.executor(p.tool())
-				g.ledger.next("apply", times(6, plan)...)
+				g.ledger.next("apply", faults...)
 				out := g.want(x, payCall("A-1", 5), tc.want)
 				if out.Recorded || out.Settled() || out.Reason != "not_recorded" || out.Operation == "" {
 					t.Errorf("got %+v", out)
