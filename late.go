@@ -94,16 +94,18 @@ func (j *job) tryWrite(ctx context.Context, end ending, due store.Due, row *stor
 var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
 
 // keepWriting tries on until the ledger takes the ending or the process ends,
-// and once more when the executor shuts down (R24).
+// and once more when the executor shuts down (R24). The job goes on to its end
+// without it, so it works on a copy.
 func (x *Executor) keepWriting(j *job, end ending) {
+	kept := *j
 	x.work.Add(1)
 	go func() {
 		defer x.work.Done()
-		ctx := context.WithoutCancel(j.caller)
+		ctx := context.WithoutCancel(kept.caller)
 		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 			more := x.sleep(pause)
 			var row store.Operation
-			if err := j.tryWrite(ctx, end, store.Due{}, &row); err == nil || errors.Is(err, store.ErrClosed) || !more {
+			if err := kept.tryWrite(ctx, end, store.Due{}, &row); err == nil || errors.Is(err, store.ErrClosed) || !more {
 				return
 			}
 		}
@@ -114,7 +116,7 @@ func (x *Executor) keepWriting(j *job, end ending) {
 // What it returns is evidence on its own attempt (R25). Shutdown doesn't wait
 // for it: the row has its moment.
 func (x *Executor) awaitLate(j *job, late <-chan ending) {
-	attempt := j.row.Attempt
+	id, attempt := j.row.ID, j.row.Attempt
 	go func() {
 		var end ending
 		select {
@@ -125,7 +127,7 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 		ctx := context.WithoutCancel(j.caller)
 		pause := 50 * time.Millisecond
 		for {
-			entry, err := x.ledger.Get(ctx, j.r.intent.TenantName, j.row.ID)
+			entry, err := x.ledger.Get(ctx, j.r.intent.TenantName, id)
 			if err == nil {
 				err = x.late(ctx, j.r.tool, attempt, end, &entry.Operation)
 			}

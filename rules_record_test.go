@@ -364,3 +364,24 @@ func TestAPanicInClassifyIsUnknown(t *testing.T) {
 	}
 	g.want(g.executor(p.tool()), payCall("A-1", 5), settle.StatusUnknown)
 }
+
+// The write that is tried on and the end of its job meet; the race detector
+// watches. The row has moved on under the same owner meanwhile.
+func TestR24AWriteThatIsTriedOnKeepsToItself(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: keyedContract()}
+	p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
+		if op.Attempt() == 1 {
+			_ = op.Key()
+			// The next attempt is recorded and its answer lost, and so are the next writes.
+			g.ledger.next("apply", append([]plan{lostAnswer, lostRequest, lostRequest, lostRequest}, times(5, lostRequest)...)...)
+			return paid{}, settle.NotSent(errors.New("no route"))
+		}
+		return act(), nil
+	}
+	x := g.executor(p.tool())
+	out := g.do(g.ctx, x, payCall("A-1", 5))
+	g.eventually("the record", func() bool { return g.row(out).State != store.Running })
+	g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+	g.did(p, 1)
+}
