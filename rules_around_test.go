@@ -349,3 +349,57 @@ func TestR27APanicIsUnknownAndAnswersTheCaller(t *testing.T) {
 		})
 	}
 }
+
+func TestR47AFrameworksResultThatCantBeEncodedPassesThrough(t *testing.T) {
+	g := onFile(t)
+	x := g.executorWith()
+	mine := make(chan int)
+	got, out, err := settle.Around(g.ctx, x, rawCall("book", `{"seat":1}`), func(context.Context) (chan int, error) { return mine, nil })
+	if err != nil || got != mine || out.Status != settle.StatusCompleted {
+		t.Errorf("got %v, %+v, %v", got, out, err)
+	}
+	again, out, err := settle.Around(g.ctx, x, rawCall("book", `{"seat":1}`), func(context.Context) (chan int, error) { return mine, nil })
+	if err != nil || again != nil || !out.Replayed || out.Reason != "result_not_encodable" {
+		t.Errorf("the replay is %v, %+v, %v", again, out, err)
+	}
+}
+
+func TestEndCountsOnceHoweverOftenItIsCalled(t *testing.T) {
+	g := onFile(t)
+	x := g.executorWith()
+	attempt, _, err := x.Begin(g.ctx, rawCall("draw", `{"n":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]int{}
+	for _, out := range g.storm(16, func(i int) settle.Outcome {
+		if i%2 == 0 {
+			return attempt.End(nil, errors.New("closed early"))
+		}
+		return attempt.End(fmt.Sprint(i), nil)
+	}) {
+		results[string(out.Status)+string(out.Result)]++
+	}
+	if len(results) != 1 {
+		t.Errorf("one attempt ended in %v", results)
+	}
+}
+
+func TestShutdownDoesNotWaitForAStreamThatNobodyEnds(t *testing.T) {
+	g := onFile(t)
+	x := g.executorWith(settle.WithGuarded(guarded("draw",
+		settle.Contract{WholeArguments: true, NoLookup: true, Timeout: 50 * time.Millisecond})))
+	if _, _, err := x.Begin(g.ctx, rawCall("draw", `{"n":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := x.Shutdown(g.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Shutdown took %v", took)
+	}
+	if row := g.all()[0]; row.State != store.Unknown || !row.Moment.After(row.FirstSent.Add(2*time.Second)) {
+		t.Errorf("it is %s, with its moment %v after the beginning: the stream may still be open", row.State, row.Moment.Sub(row.FirstSent))
+	}
+}
