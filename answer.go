@@ -114,14 +114,6 @@ func (x *Executor) relate(ctx context.Context, r *request, o store.Operation) Re
 	return related
 }
 
-// audit writes a plain row on what changed nothing (R57). A ledger that doesn't
-// take it loses a line of the audit and nothing else.
-func (x *Executor) audit(ctx context.Context, a store.Audit) {
-	if err := x.ledger.Audit(ctx, a); err != nil {
-		x.log.Warn("settle: an audit row could not be written", "operation", a.Operation.String(), "kind", a.Kind, "error", err)
-	}
-}
-
 // Get returns the present outcome of an operation of the context's principal's
 // tenant. Another tenant's reference is not found (R46).
 func (x *Executor) Get(ctx context.Context, operation string) (Outcome, error) {
@@ -142,7 +134,7 @@ func (x *Executor) Get(ctx context.Context, operation string) (Outcome, error) {
 		return Outcome{Status: statusOf(entry.Operation), Tool: entry.Tool, Operation: operation, Recorded: true,
 			Replayed: entry.State.Settled(), Reason: entry.Reason, state: entry.State}, nil
 	}
-	r := &request{tool: tool, principal: p, taskName: Task{ID: entry.Of.Task, Goal: entry.Of.Goal}, intent: entry.Of,
-		args: entry.Arguments, call: Call{CallID: entry.CallID}}
+	r := recordedRequest(tool, entry)
+	r.principal, r.call.CallID = p, entry.CallID // whoever asks, it is no repeat
 	return x.answer(ctx, r, entry.Operation, statusOf(entry.Operation)), nil
 }

@@ -68,7 +68,7 @@ func (b *brief) add(ctx context.Context, x *Executor, e store.Entry) {
 		return
 	}
 	name := e.Tool
-	r := &request{tool: x.byKey[e.Tool], principal: Principal{e.Of.TenantName, e.Of.Subject}, taskName: Task{e.Of.Task, e.Of.Goal}, args: e.Arguments}
+	r := recordedRequest(x.byKey[e.Tool], e)
 	if r.tool != nil {
 		name = r.tool.name
 	}

@@ -8,50 +8,6 @@ import (
 	"github.com/settle-go/settle/store"
 )
 
-// ledgerTimeout bounds one write of the executor. Writes don't end with the
-// caller's context: one that was cut off halfway would leave a claim behind
-// that nobody works on.
-const ledgerTimeout = 10 * time.Second
-
-// apply makes a guarded move. An answer that was lost is recognised by the hash
-// of the change's own event (R57), and the start of an attempt by its owner as
-// well: callers that resume an operation at the same time write equal events,
-// and only one of them may execute (R19).
-func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, error) {
-	var row store.Operation
-	err := x.applyTo(ctx, &c, &row)
-	return row, err
-}
-
-// applyTo is apply on the way that every call takes. Rows and changes are large,
-// and a new goroutine's stack would have to grow for each copy of one.
-func (x *Executor) applyTo(ctx context.Context, c *store.Change, row *store.Operation) error {
-	err := x.persist(detached(ctx), func(ctx context.Context) error {
-		err := x.timed(ctx, "apply", func(ctx context.Context) (err error) {
-			*row, err = x.ledger.Apply(ctx, *c)
-			return err
-		})
-		if err != nil && x.applied(err, c, row) {
-			return nil
-		}
-		return err
-	})
-	if err == nil {
-		x.signals.moved(row.Tool, c.Of.State, row.State)
-	}
-	return err
-}
-
-// applied recognises the change's own event in a row that has moved on.
-func (x *Executor) applied(err error, c *store.Change, row *store.Operation) bool {
-	var stale *store.StaleError
-	if !errors.As(err, &stale) || stale.Current.Tail != store.NextEvent(*c).Hash || c.Start != nil && stale.Current.Owner != c.Start.Owner {
-		return false
-	}
-	*row = stale.Current
-	return true
-}
-
 // write records an ending. Where the row has moved on meanwhile, the ending is
 // late evidence (R25); where the ledger can't take it, it is kept and tried on
 // (R24), and the outcome says so. due, if it is set, takes the place of what the
@@ -103,7 +59,7 @@ func (x *Executor) keepWriting(j *job, end ending) {
 		defer x.work.Done()
 		ctx := context.WithoutCancel(kept.caller)
 		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-			more := x.sleep(pause)
+			more := x.sleep(ctx, pause)
 			var row store.Operation
 			if err := kept.tryWrite(ctx, end, store.Due{}, &row); err == nil || errors.Is(err, store.ErrClosed) || !more {
 				return
@@ -131,7 +87,7 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 			if err == nil {
 				err = x.late(ctx, j.r.tool, attempt, end, &entry.Operation)
 			}
-			if err == nil || errors.Is(err, store.ErrClosed) || !x.sleep(pause) {
+			if err == nil || errors.Is(err, store.ErrClosed) || !x.sleep(ctx, pause) {
 				return
 			}
 			pause = min(2*pause, 5*time.Second)

@@ -24,7 +24,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 		end = j.readOnce(ctx)
 		retry := !f.once && (end.effect == effectNotSent || end.effect == effectUnknown)
 		wait := max(j.pauses.next(), end.wait)
-		if !retry || j.row.Attempt >= c.Attempts || time.Since(j.began)+wait > c.lease() || !f.pauseFor(ctx, wait) {
+		if !retry || j.row.Attempt >= c.Attempts || time.Since(j.began)+wait > c.lease() || !f.x.sleep(ctx, wait) {
 			break
 		}
 	}
@@ -50,19 +50,6 @@ func (j *job) readOnce(ctx context.Context) ending {
 	}
 	span.end(end)
 	return end
-}
-
-func (f *flow) pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-f.x.closing:
-		return false
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // readOutcome: whatever went wrong, nothing was changed, so nothing is unknown.

@@ -72,7 +72,7 @@ func (j *job) lookFirst(end ending) bool {
 // retry waits and starts the next attempt under a new lease. It is done where
 // that isn't possible any more and the ending has to be recorded as it is.
 func (j *job) retry(ctx context.Context, end ending, wait time.Duration) (done, again bool) {
-	if !j.x.sleep(wait) {
+	if !j.x.sleep(context.Background(), wait) {
 		return true, false
 	}
 	change := j.x.startChange(ctx, j.row, j.r.tool, j.owner, j.row.Batch, j.row.CallID)
@@ -263,10 +263,10 @@ func (p *pauses) next() time.Duration {
 	return p.policy.NextBackOff()
 }
 
-// sleep waits, unless the executor shuts down first.
-func (x *Executor) sleep(d time.Duration) bool {
+// sleep waits, unless the context ends or the executor shuts down first.
+func (x *Executor) sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
-		return !x.isClosing()
+		return !x.isClosing() && ctx.Err() == nil
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -274,6 +274,8 @@ func (x *Executor) sleep(d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-x.closing:
+		return false
+	case <-ctx.Done():
 		return false
 	}
 }

@@ -65,14 +65,7 @@ func (x *Executor) Run(ctx context.Context) error {
 			// it took isn't due again for a while, whatever became of it.
 			pause = 0
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-x.closing:
-			timer.Stop()
-			return nil
-		case <-ctx.Done():
-			timer.Stop()
+		if !x.sleep(ctx, pause) {
 			return nil
 		}
 	}
@@ -242,8 +235,8 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 		return e.State, false, settledMeanwhile(err)
 	}
 	j := &job{x: x, owner: owner, row: row, asked: asked, worker: true, caller: ctx, span: span, began: time.Now(), approved: e.Granted,
-		done: make(chan struct{}), r: &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject},
-			taskName: Task{e.Of.Task, e.Of.Goal}, intent: e.Of, args: e.Arguments, in: in, run: b.do}}
+		done: make(chan struct{}), r: recordedRequest(b, e)}
+	j.r.in, j.r.run = in, b.do
 	x.begin(j)
 	<-j.done
 	return j.row.State, true, nil

@@ -128,6 +128,13 @@ func newRequest(tool *binding, call Call, p Principal, t Task, limits canonical.
 	return r, nil
 }
 
+// recordedRequest is the call that an operation records, as its own principal
+// made it. The binding may be nil where this process doesn't know the tool.
+func recordedRequest(b *binding, e store.Entry) *request {
+	return &request{tool: b, principal: Principal{e.Of.TenantName, e.Of.Subject}, taskName: Task{e.Of.Task, e.Of.Goal},
+		intent: e.Of, args: e.Arguments}
+}
+
 // takeOccurrence strips the parameter by which a model asks for a meant repeat (R9).
 func (r *request) takeOccurrence(v canonical.Value) (canonical.Value, error) {
 	if !r.tool.contract.Repeatable {

@@ -380,16 +380,6 @@ func (s *signals) compensated(b *binding, out Outcome) {
 	s.compensations.Add(context.Background(), 1, metric.WithAttributes(toolAttribute(b.name), attribute.String("settle.status", string(out.Status))))
 }
 
-// timed measures a ledger call and bounds it. It doesn't end with the caller.
-func (x *Executor) timed(ctx context.Context, what string, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(detached(ctx), ledgerTimeout)
-	defer cancel()
-	began := time.Now()
-	err := call(ctx)
-	record(ctx, x.signals.ledgerDuration, time.Since(began), x.signals.ledger, attribute.String("settle.ledger.operation", what))
-	return err
-}
-
 // spanContext packs the ids of the current span for the ledger.
 func spanContext(ctx context.Context) []byte {
 	sc := trace.SpanContextFromContext(ctx)
