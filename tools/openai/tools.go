@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/openai/openai-go/v3"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/turn"
 )
 
 // Tools are an executor's tools, and those that the host runs itself, as a loop
 // over the SDK needs them. It is safe for concurrent use.
 type Tools struct {
 	executor *settle.Executor
-	guarded  map[string]guarded
+	guarded  map[string]turn.Guarded
 	order    []Guarded
 }
 
@@ -41,16 +41,10 @@ type Guarded struct {
 	Run func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// guarded is a tool of the host with the schema that comes with its calls.
-type guarded struct {
-	run    func(ctx context.Context, args json.RawMessage) (string, error)
-	schema json.RawMessage
-}
-
 // New makes the tools of a loop. One that is given as guarded runs that way,
 // also where the executor has a tool with its name.
 func New(x *settle.Executor, own ...Guarded) (*Tools, error) {
-	t := &Tools{executor: x, guarded: map[string]guarded{}, order: own}
+	t := &Tools{executor: x, guarded: map[string]turn.Guarded{}, order: own}
 	var problems []error
 	for _, g := range own {
 		name := g.Definition.Name
@@ -67,7 +61,7 @@ func New(x *settle.Executor, own ...Guarded) (*Tools, error) {
 			problems = append(problems, fmt.Errorf("settleopenai: guarded tool %q: %w", name, err))
 			continue
 		}
-		t.guarded[name] = guarded{g.Run, schema}
+		t.guarded[name] = turn.Guarded{Run: g.Run, Schema: schema}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -96,52 +90,7 @@ func schemaOf(d openai.FunctionDefinitionParam) (json.RawMessage, error) {
 // the first. The calls beside it ran all the same: when the turn is answered
 // again, they are replayed and only what was interrupted runs again.
 func (t *Tools) Run(ctx context.Context, calls ...settle.Call) ([]string, error) {
-	if len(calls) == 0 {
-		return nil, nil
-	}
-	said := make([]string, len(calls))
-	errs := make([]error, len(calls))
-	var together []settle.Call
-	var places []int
-	var group sync.WaitGroup
-	for i, call := range calls {
-		if g, ok := t.guarded[call.Tool]; ok {
-			group.Go(func() { said[i], errs[i] = t.around(ctx, g, call) })
-			continue
-		}
-		together, places = append(together, call), append(places, i)
-	}
-	outs, err := t.executor.ExecuteAll(ctx, together...)
-	group.Wait()
-	for _, err := range append(errs, err) {
-		if err != nil {
-			return nil, err
-		}
-	}
-	for i, out := range outs {
-		said[places[i]] = out.ForModel()
-	}
-	return said, nil
-}
-
-// around runs a call of a tool that the host runs. Its own words reach the model
-// as they are where it ran for this call, and with what is known beside them
-// where it didn't (R48).
-func (t *Tools) around(ctx context.Context, g guarded, call settle.Call) (string, error) {
-	if len(call.Args) == 0 {
-		call.Args = json.RawMessage("{}") // as the executor reads it
-	}
-	call.Schema = g.schema
-	said, out, err := settle.Around(ctx, t.executor, call, func(ctx context.Context) (string, error) {
-		return g.run(ctx, call.Args)
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case out.Status == settle.StatusCompleted && !out.Replayed && said != "":
-		return said, nil
-	}
-	return out.ForModel(), nil
+	return turn.Run(ctx, t.executor, t.guarded, calls...)
 }
 
 // answer runs a turn's calls, unless the turn was cut off: whether its calls are
