@@ -91,7 +91,8 @@ func TestR15WithoutDropsTopLevelMembers(t *testing.T) {
 
 func TestR55FormattingAValueHidesItsContent(t *testing.T) {
 	t.Parallel()
-	v := mustParse(t, `{"card":"4242"}`)
+	// Words that no timestamp and no address can hold by chance.
+	v := mustParse(t, `{"card":"vierzwei"}`)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("read", "value", v)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("read", "value", v)
@@ -102,8 +103,10 @@ func TestR55FormattingAValueHidesItsContent(t *testing.T) {
 		fmt.Fprintf(&log, verb, &card)
 		fmt.Fprintf(&log, verb, []Value{card})
 	}
-	if strings.Contains(log.String(), "42") || strings.Contains(log.String(), "card") {
-		t.Errorf("content in a log: %s", log.String())
+	for _, content := range []string{"vierzwei", "card", fmt.Sprintf("%x", "vierzwei"), fmt.Sprintf("%x", "card")} {
+		if strings.Contains(log.String(), content) {
+			t.Errorf("content in a log: %s", log.String())
+		}
 	}
 	if got := fmt.Sprint(card); got != "canonical.Value(string)" {
 		t.Errorf("formatted as %q", got)
