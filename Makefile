@@ -43,6 +43,10 @@ bench: prepare ## Measure settle beside its peers, fail where it falls short (BE
 bench/micro: prepare ## The packages' own benchmarks (MICRO=pattern BENCHTIME=1s)
 	go test -run '^$$' -bench '$(MICRO)' -benchmem -benchtime $(BENCHTIME) -p 1 -timeout 60m work
 
+.PHONY: duplicates
+duplicates: ## Show what agent frameworks run twice, without and with settle
+	go run ./tools/duplicates
+
 .PHONY: examples
 examples: prepare ## Run each example to its end
 	.ci/examples

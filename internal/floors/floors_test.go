@@ -28,6 +28,8 @@ var floors = []struct {
 	{"internal/...", []string{"store", "internal/..."}},
 	{".", []string{"store", "internal/..."}},
 	{"settletest/...", []string{".", "store/...", "internal/..."}},
+	// It is a program that plays the adapters, not one of them.
+	{"tools/duplicates", []string{".", "store/...", "internal/...", "tools/..."}},
 	{"tools/...", []string{".", "store", "internal/...", "tools/..."}},
 	{"console/...", []string{".", "store", "internal/...", "console/..."}},
 	{"cmd/...", []string{".", "store/...", "internal/...", "tools/...", "console/...", "cmd/..."}},
@@ -36,7 +38,8 @@ var floors = []struct {
 }
 
 // harness lists the internal packages that exist for tests. Besides tests only
-// benchmarks and examples, and the harness itself, may import them.
+// benchmarks, examples, the program that shows duplicates, and the harness
+// itself, may import them.
 var harness = []string{"internal/farside", "internal/faulty", "internal/pgtest", "internal/scripted"}
 
 // libraryModules are what the root module's code may depend on: every user of
@@ -142,7 +145,7 @@ func objection(from, to string) string {
 	if strings.HasPrefix(from, "tools/") && strings.HasSuffix(from, "/example") {
 		from = "examples/" + from // an adapter's example stands in its module, and on the floor of all examples
 	}
-	if fitsAny(harness, to) && !fitsAny(append([]string{"bench/...", "examples/..."}, harness...), from) {
+	if fitsAny(harness, to) && !fitsAny(append([]string{"bench/...", "examples/...", "tools/duplicates"}, harness...), from) {
 		return "it is there for tests only"
 	}
 	for _, floor := range floors {
