@@ -38,6 +38,15 @@ const (
 	// Composite has no effect outside its steps. Its own body may run again at
 	// any time; each step is an operation with a contract of its own (R13).
 	Composite = store.Composite
+
+	// Transactional writes rows of the ledger's own database and nothing else,
+	// in the transaction that claims and settles it, which its handler takes from
+	// its context: postgres.InTx, sqlite.InTx. They commit together or not at
+	// all, so that its outcome is always known, and its rows are written once for
+	// an operation (R53). That holds for those rows alone: the handler makes no
+	// remote call, calls no other tool ([ErrInTransaction]), and is done within
+	// [Contract.Timeout], 10 s at most, for as long as it holds the ledger's locks.
+	Transactional = store.Transactional
 )
 
 // Permanent is the [Contract.KeyWindow] of a far side that never forgets a key.

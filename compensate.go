@@ -152,6 +152,9 @@ func readOriginal[In, Out any](args []byte) (Original[In, Out], error) {
 // context ([WithOperator]). Of a composite the completed steps are corrected,
 // the last first.
 func (x *Executor) Compensate(ctx context.Context, operation string) (Outcome, error) {
+	if stack, _ := ctx.Value(operationKey).(*operationStack); stack.inTransaction() {
+		return Outcome{}, ErrInTransaction
+	}
 	p, ok := PrincipalFrom(ctx)
 	if !ok {
 		return Outcome{}, ErrNoPrincipal

@@ -91,6 +91,10 @@ func detached(ctx context.Context) context.Context {
 
 // scope reads principal and task and checks their names.
 func scope(ctx context.Context) (Principal, Task, error) {
+	stack, _ := ctx.Value(operationKey).(*operationStack)
+	if stack.inTransaction() {
+		return Principal{}, Task{}, ErrInTransaction
+	}
 	p, ok := PrincipalFrom(ctx)
 	if !ok {
 		return p, Task{}, ErrNoPrincipal

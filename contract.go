@@ -50,7 +50,7 @@ type Contract struct {
 	// KeyWindow is how long the far side of a Keyed tool remembers a key, or
 	// [Permanent]. It must be longer than lease and VisibilityDelay (R29).
 	KeyWindow time.Duration
-	// Timeout bounds one attempt. Default: 10 s.
+	// Timeout bounds one attempt. Default: 10 s; for Transactional 5 s, and at most 10 s.
 	Timeout time.Duration
 	// Attempts bounds the attempts of one operation over callers and workers
 	// (R28). Default: 3; for Unsafe it is one for each call and must stay 0.
@@ -126,12 +126,17 @@ type Authorization struct {
 
 const (
 	defaultTimeout       = 10 * time.Second
+	defaultTransaction   = 5 * time.Second
 	defaultAttempts      = 3
 	defaultVisibility    = 5 * time.Second
 	defaultEscalateAfter = 15 * time.Minute
 	defaultStaleAfter    = 24 * time.Hour
 	defaultRetention     = 30 * 24 * time.Hour
 	defaultApprovalTTL   = 24 * time.Hour
+
+	// maxTransaction bounds the handler of a Transactional tool: others wait for
+	// its locks, and give up after ledgerTimeout (R53).
+	maxTransaction = ledgerTimeout
 
 	// maxLease bounds a lease; what runs longer renews it (R22).
 	maxLease = 30 * time.Second
@@ -148,6 +153,10 @@ func (c Contract) withDefaults(redelivery time.Duration) Contract {
 		if *d == 0 {
 			*d = v
 		}
+	}
+	if c.Class == Transactional {
+		def(&c.Timeout, defaultTransaction)
+		c.VisibilityDelay = Immediately
 	}
 	def(&c.Timeout, defaultTimeout)
 	def(&c.VisibilityDelay, defaultVisibility)
@@ -196,12 +205,13 @@ func (c Contract) keyMargin() time.Duration {
 func (c Contract) check(hasLookup, hasIdentity bool, redelivery time.Duration) error {
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	sideEffect := c.Class == Unsafe || c.Class == Keyed
+	remote := c.Class == Unsafe || c.Class == Keyed
+	sideEffect := remote || c.Class == Transactional
 
-	if c.Class > Composite {
-		refuse("class %d doesn't exist: say Read, Idempotent, Keyed, Unsafe or Composite (R1)", uint8(c.Class))
+	if c.Class > Transactional {
+		refuse("class %d doesn't exist: say Read, Idempotent, Keyed, Unsafe, Composite or Transactional (R1)", uint8(c.Class))
 	}
-	if sideEffect && !hasLookup && !c.NoLookup {
+	if remote && !hasLookup && !c.NoLookup {
 		refuse("a tool that is %s needs a Lookup, or NoLookup: true to say that its far side can't be asked (R2)", c.Class)
 	}
 	if hasLookup && c.NoLookup {
@@ -212,6 +222,12 @@ func (c Contract) check(hasLookup, hasIdentity bool, redelivery time.Duration) e
 	}
 	if hasIdentity && c.WholeArguments {
 		refuse("WholeArguments is true and there are identity fields: take one of them away (R8)")
+	}
+	if c.Class == Transactional && (hasLookup || c.NoLookup) {
+		refuse("a transactional tool is never in doubt: take Lookup and NoLookup away (R53)")
+	}
+	if c.Class == Transactional && c.Timeout > maxTransaction {
+		refuse("Timeout %v is too long for a transactional tool, whose locks others wait for: at most %v (R53)", c.Timeout, maxTransaction)
 	}
 	if c.Class == Idempotent && !hasIdentity {
 		refuse("an idempotent tool needs identity fields that name the resource it writes (R2, R31)")

@@ -73,9 +73,9 @@ func NotSent(err error, options ...NotSentOption) error {
 // call may follow (R10).
 func Rejected(err error) error { return &knownError{err: err, effect: effectRejected} }
 
-// AlreadySo ends an attempt of an Idempotent tool that found the desired state
-// in place: it completes with the resource that stands (R27). From a tool of
-// another class it is an unknown outcome.
+// AlreadySo ends an attempt of an Idempotent or Transactional tool that found
+// the desired state in place: it completes with the resource that stands (R27).
+// From a tool of another class it is an unknown outcome.
 func AlreadySo(resource string) error {
 	return &knownError{err: errors.New("settle: already so"), effect: effectHappened, resource: resource}
 }
@@ -134,7 +134,7 @@ func (c Contract) classify(err error) knownError {
 	}
 	k := *known
 	switch {
-	case k.effect == effectHappened && c.Class != Idempotent,
+	case k.effect == effectHappened && c.Class != Idempotent && c.Class != Transactional,
 		k.effect == effectInterrupted && c.ActsBeforeInterrupt:
 		k.effect = effectUnknown
 	}

@@ -211,6 +211,9 @@ func (x *Executor) add(b *binding, own bool) error {
 	if b.contract.hasEffects() && !x.ledger.Info().Durable && !x.settings.volatile {
 		return &ToolError{b.name, fmt.Errorf("it has side effects and a ledger %q doesn't survive the process: open a durable one, or accept that with settle.Volatile (R26)", x.ledger.Info().Name)}
 	}
+	if _, ok := x.watched.(store.Transactor); b.contract.Class == Transactional && !ok {
+		return &ToolError{b.name, fmt.Errorf("it is transactional and a ledger %q has no transactions to share: use store/postgres or store/sqlite (R53)", x.ledger.Info().Name)}
+	}
 	for _, name := range append([]string{b.name}, b.formerly...) {
 		if _, taken := x.tools[name]; taken {
 			return &ToolError{b.name, fmt.Errorf("another tool has or had the name %q", name)}

@@ -126,17 +126,26 @@ func (f *flow) toOutcome(ctx context.Context) Outcome {
 		}
 	}
 	for range maxRounds {
-		claimed, err := f.claim(ctx, claim)
-		if err != nil {
-			return f.unavailable(err)
-		}
-		out, next := f.decide(ctx, claimed)
+		out, next := f.settle(ctx, claim)
 		if next == nil {
 			return out
 		}
 		claim = next
 	}
 	return f.unavailable(errBusyRow)
+}
+
+// settle makes a claim and turns the ledger's answer into an outcome, or into
+// the next claim.
+func (f *flow) settle(ctx context.Context, claim *store.Claim) (Outcome, *store.Claim) {
+	if f.tool.contract.Class == Transactional && !claim.Look && claim.Operation.State == store.Running {
+		return f.transact(ctx, claim)
+	}
+	claimed, err := f.claim(ctx, claim)
+	if err != nil {
+		return f.unavailable(err), nil
+	}
+	return f.decide(ctx, claimed)
 }
 
 // maxRounds bounds how often a call goes back to the ledger: far beyond what
@@ -146,7 +155,9 @@ const maxRounds = 10_000
 // firstClaim asks for number 1, or only looks where something has to be known
 // before: a meant repeat, a replacement, arguments that only a record can save.
 func (f *flow) firstClaim() *store.Claim {
-	if f.plain() {
+	// A replay needs no transaction.
+	replay := f.tool.contract.Class == Transactional && f.x.seen.has(f.slot)
+	if f.plain() && !replay {
 		return f.newClaim(1)
 	}
 	return f.look()
@@ -229,7 +240,7 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 	var together []*flow
 	var claims []store.Claim
 	for _, f := range flows {
-		if f.tool.contract.Class == Read {
+		if class := f.tool.contract.Class; class == Read || class == Transactional {
 			continue
 		}
 		f.open(ctx)

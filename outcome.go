@@ -172,6 +172,8 @@ func statusOf(o store.Operation) Status {
 // of what operators filter by.
 const (
 	reasonRejected        = "rejected"
+	reasonRolledBack      = "rolled_back"
+	reasonUnanswered      = "commit_unanswered"
 	reasonNotSent         = "not_sent"
 	reasonThrottled       = "throttled"
 	reasonInterrupted     = "interrupted"

@@ -164,6 +164,9 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 		change.Kind, change.Reason = "duplicate_accepted", "duplicate_accepted"
 	}
 	f.granted = row.Granted
+	if f.tool.contract.Class == Transactional {
+		return f.transactGranted(ctx, change)
+	}
 	f.asked = time.Now()
 	started, err := f.x.apply(ctx, change)
 	var blocked *store.BlockedError

@@ -101,9 +101,8 @@ func (l sealedLedger) Intent(ctx context.Context, p store.Intent) (store.Intent,
 func (l sealedLedger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Claimed, error) {
 	sealed := make([]store.Claim, len(claims))
 	for i, c := range claims {
-		var err error
-		if c.Operation.Arguments, err = l.seal(c.Operation.Arguments, c.Operation.ID, "arguments"); err != nil {
-			return nil, &store.UnwrittenError{Err: err}
+		if err := l.sealClaim(&c); err != nil {
+			return nil, err
 		}
 		sealed[i] = c
 	}
@@ -118,6 +117,13 @@ func (l sealedLedger) Claim(ctx context.Context, claims ...store.Claim) ([]store
 		}
 	}
 	return answers, nil
+}
+
+func (l sealedLedger) sealClaim(c *store.Claim) (err error) {
+	if c.Operation.Arguments, err = l.seal(c.Operation.Arguments, c.Operation.ID, "arguments"); err != nil {
+		return &store.UnwrittenError{Err: err}
+	}
+	return nil
 }
 
 func (l sealedLedger) openAnswer(c *store.Claimed) error {
@@ -136,11 +142,15 @@ func (l sealedLedger) openAnswer(c *store.Claimed) error {
 
 // Apply implements [store.Ledger].
 func (l sealedLedger) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	return l.applyBy(ctx, c, l.Ledger.Apply)
+}
+
+func (l sealedLedger) applyBy(ctx context.Context, c store.Change, apply func(context.Context, store.Change) (store.Operation, error)) (store.Operation, error) {
 	var err error
 	if c.Result, err = l.seal(c.Result, c.Of.ID, "result"); err != nil {
 		return store.Operation{}, &store.UnwrittenError{Err: err}
 	}
-	row, err := l.Ledger.Apply(ctx, c)
+	row, err := apply(ctx, c)
 	var stale *store.StaleError
 	if errors.As(err, &stale) {
 		return row, errors.Join(err, l.openRow(&stale.Current))
@@ -149,6 +159,40 @@ func (l sealedLedger) Apply(ctx context.Context, c store.Change) (store.Operatio
 		return row, err
 	}
 	return row, l.openRow(&row)
+}
+
+// Transact implements [store.Transactor] where the ledger below does.
+func (l sealedLedger) Transact(ctx context.Context, do func(context.Context, store.Transaction) error) error {
+	return l.Ledger.(store.Transactor).Transact(ctx, func(ctx context.Context, t store.Transaction) error {
+		return do(ctx, sealedTransaction{t, l})
+	})
+}
+
+type sealedTransaction struct {
+	store.Transaction
+	ledger sealedLedger
+}
+
+// Claim implements [store.Transaction].
+func (t sealedTransaction) Claim(ctx context.Context, c store.Claim) (store.Claimed, error) {
+	if err := t.ledger.sealClaim(&c); err != nil {
+		return store.Claimed{}, err
+	}
+	claimed, err := t.Transaction.Claim(ctx, c)
+	if err == nil {
+		err = t.ledger.openAnswer(&claimed)
+	}
+	return claimed, err
+}
+
+// Apply implements [store.Transaction].
+func (t sealedTransaction) Apply(ctx context.Context, c store.Change) (store.Operation, error) {
+	return t.ledger.applyBy(ctx, c, t.Transaction.Apply)
+}
+
+// Commit implements [store.Transaction].
+func (t sealedTransaction) Commit(ctx context.Context, c store.Change) (store.Operation, error) {
+	return t.ledger.applyBy(ctx, c, t.Transaction.Commit)
 }
 
 // Take implements [store.Ledger]. A row that can't be opened here is left out:

@@ -122,6 +122,17 @@ type operationStack struct {
 	above   *operationStack
 }
 
+// inTransaction says that the context is that of a handler in the ledger's
+// transaction, or below it.
+func (s *operationStack) inTransaction() bool {
+	for ; s != nil; s = s.above {
+		if s.running.binding.contract.Class == Transactional {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *operationStack) holds(id uuid.UUID) bool {
 	for ; s != nil; s = s.above {
 		if s.running.reference == id {

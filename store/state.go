@@ -13,9 +13,10 @@ const (
 	Idempotent
 	Keyed
 	Composite
+	Transactional
 )
 
-var classNames = [...]string{"unsafe", "read", "idempotent", "keyed", "composite"}
+var classNames = [...]string{"unsafe", "read", "idempotent", "keyed", "composite", "transactional"}
 
 // String returns the name that documents, traces and the database use.
 func (c Class) String() string {

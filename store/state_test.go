@@ -82,7 +82,7 @@ func TestNamesAreReadBack(t *testing.T) {
 			t.Errorf("%s is read as %s (%v)", s, got, err)
 		}
 	}
-	for c := store.Unsafe; c <= store.Composite; c++ {
+	for c := store.Unsafe; c <= store.Transactional; c++ {
 		if got, err := store.ParseClass(c.String()); err != nil || got != c {
 			t.Errorf("%s is read as %s (%v)", c, got, err)
 		}

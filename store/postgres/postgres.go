@@ -22,6 +22,7 @@ type Ledger struct {
 	limits bool // whether batches set a lock_timeout of their own
 	closed atomic.Bool
 	watch  watch
+	held   *leased // the connection of the transaction that this is the ledger of
 }
 
 var _ store.Ledger = (*Ledger)(nil)
@@ -139,15 +140,18 @@ func (l *Ledger) Close() error {
 }
 
 // acquire takes a connection. Nothing was sent before it has one.
-func (l *Ledger) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+func (l *Ledger) acquire(ctx context.Context) (leased, error) {
+	if l.held != nil {
+		return *l.held, nil
+	}
 	if l.closed.Load() {
-		return nil, store.ErrClosed
+		return leased{}, store.ErrClosed
 	}
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fromRead(err)
+		return leased{}, fromRead(err)
 	}
-	return conn, nil
+	return leased{pooled: conn}, nil
 }
 
 // send sends a batch: one round trip, and one transaction.

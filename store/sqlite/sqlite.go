@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/settle-go/settle/store"
@@ -19,6 +20,11 @@ type Ledger struct {
 	clock   clock
 	readers *readers
 	writer  *writer // nil under ReadOnly
+	// turn is who may have the file's write lock in this process: the writer or
+	// a transaction that is shared with a handler.
+	turn     chan struct{}
+	business business // under turn
+	shutting atomic.Bool
 
 	closing  sync.Once
 	closeErr error
@@ -60,7 +66,7 @@ func ReadOnly() Option { return option(func(s *settings) { s.readOnly = true }) 
 // date. A file whose schema is newer than this program is a
 // [*store.SchemaError].
 func Open(ctx context.Context, path string, options ...Option) (*Ledger, error) {
-	l := &Ledger{settings: settings{host: time.Now, busy: 5 * time.Second}}
+	l := &Ledger{settings: settings{host: time.Now, busy: 5 * time.Second}, turn: make(chan struct{}, 1)}
 	for _, o := range options {
 		o.apply(&l.settings)
 	}
@@ -188,7 +194,11 @@ func (l *Ledger) Close() error {
 	l.closing.Do(func() {
 		l.closeErr = l.readers.close()
 		if l.writer != nil {
+			l.shutting.Store(true)
 			l.closeErr = errors.Join(l.closeErr, l.writer.close())
+			l.turn <- struct{}{}
+			l.closeErr = errors.Join(l.closeErr, l.business.close())
+			<-l.turn
 		}
 	})
 	return l.closeErr

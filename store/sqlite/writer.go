@@ -154,6 +154,8 @@ func (w *writer) run() {
 // who left meanwhile was never begun.
 func (w *writer) serve() {
 	n := w.gather()
+	w.ledger.turn <- struct{}{}
+	defer func() { <-w.ledger.turn }()
 	if err := w.begin(); err != nil {
 		answer(w.take(n), unwritten(err)) // those who came later have their own time to wait
 		return

@@ -168,7 +168,7 @@ func claimOfAnotherState(w *world) {
 func everyFieldComesBack(w *world) {
 	parent := w.record(w.intent(), Tool("trip"))
 	for _, source := range []store.Source{store.FromHost, store.FromIdentity, store.FromWhole, store.FromStep, store.FromOriginal} {
-		for class := store.Unsafe; class <= store.Composite; class++ {
+		for class := store.Unsafe; class <= store.Transactional; class++ {
 			c := Claim(Operation(w.intent()))
 			o := &c.Operation
 			o.Source, o.Class, o.Parent, o.Occurrence = source, class, parent.ID, 7

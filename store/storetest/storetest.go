@@ -97,6 +97,7 @@ func topics() []topic {
 		{"races", tests{races}},
 		{"payloads", tests{payloads, texts}},
 		{"batches", tests{batches, batchOrder}},
+		{"transactions", tests{transactions}},
 		{"storm", tests{storm}},
 		{"walk", tests{walks}},
 	}

@@ -1,5 +1,5 @@
 -- The names of classes, states and moves are those of the package store.
-CREATE TYPE settle.class AS ENUM ('unsafe', 'read', 'idempotent', 'keyed', 'composite');
+CREATE TYPE settle.class AS ENUM ('unsafe', 'read', 'idempotent', 'keyed', 'composite', 'transactional');
 
 -- Settled states come last, so that state < 'completed' says "unsettled".
 CREATE TYPE settle.state AS ENUM ('awaiting_approval', 'running', 'retryable', 'unknown', 'manual',
