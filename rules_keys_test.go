@@ -2,6 +2,8 @@ package settle
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -252,6 +254,26 @@ func TestR15FieldDigestsCanBeReadBack(t *testing.T) {
 		}
 		if fields := differing(broken, encoded, func(string) bool { return true }); fields != nil {
 			t.Errorf("%x differs in %v", broken, fields)
+		}
+	}
+}
+
+// TestR11DigestsAreHMACSHA256 compares with crypto/hmac, for keys and lists
+// shorter and longer than a block, and for the second list under a key.
+func TestR11DigestsAreHMACSHA256(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, 31, 32, 63, 64, 65, 500} {
+		key := bytes.Repeat([]byte{7}, size)
+		d := under(key)
+		for _, length := range []int{0, 1, 47, 48, 300, 400, 5000, 3} {
+			part := bytes.Repeat([]byte{'x'}, length)
+			d.begin("settle test")
+			d.bytes(part)
+			h := hmac.New(sha256.New, key)
+			h.Write(appendPart(appendPart(nil, "settle test"), part))
+			if got := d.whole(); !bytes.Equal(got[:], h.Sum(nil)) {
+				t.Errorf("a key of %d bytes and a part of %d: the digest isn't HMAC-SHA-256", size, length)
+			}
 		}
 	}
 }

@@ -72,7 +72,6 @@ func multiply(ctx context.Context, pool *pgxpool.Pool, schema string, rows int) 
 		{"contract", "intent", rows / perIntent, map[string]string{"intent": "bench_id('intent', n)"}},
 		{"operation", "id", rows, map[string]string{"id": "bench_id('operation', n)", "intent": intent,
 			"slot": fmt.Sprintf(random, "slot"), "node": fmt.Sprintf(random, "node"), "resource_digest": fmt.Sprintf(random, "resource")}},
-		{"event", "seq", rows, map[string]string{"operation": "bench_id('operation', n)"}},
 	}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, orderedID); err != nil {
@@ -84,7 +83,8 @@ func multiply(ctx context.Context, pool *pgxpool.Pool, schema string, rows int) 
 			if err != nil {
 				return err
 			}
-			// Only one operation is there, with its intent, contract and events.
+			// Only one operation is there, with its intent and contract. It stands for
+			// its own events.
 			if _, err := tx.Exec(ctx, fmt.Sprintf(`INSERT INTO %s SELECT %s FROM generate_series(0, %d) n
 				CROSS JOIN LATERAL (SELECT * FROM %s ORDER BY %s OFFSET 0) one`, table, values, c.n-1, table, c.order)); err != nil {
 				return fmt.Errorf("copy the rows of %s: %w", c.table, err)

@@ -61,6 +61,20 @@ func (e Event) Seal(before Tail) [32]byte {
 	return sha256.Sum256(b)
 }
 
+// Chain seals those of an operation's events that have no hash, in order: a
+// ledger may leave out of its journal what the operation's row says, and then
+// knows no more of such an event than what is in its hash.
+func Chain(events []Event) {
+	var before Tail
+	for i := range events {
+		e := &events[i]
+		if e.Hash == ([32]byte{}) {
+			e.Hash = e.Seal(before)
+		}
+		before = Tail{Hash: e.Hash, At: e.At}
+	}
+}
+
 // VerifyChain walks an operation's events from the first and compares them with
 // the row. It can see a changed, added, reordered or missing event; it can't
 // see that a tail was cut off together with the row's memory of it, nor that

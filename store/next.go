@@ -10,7 +10,16 @@ import (
 // first event. Ledgers that compute rows in Go share it; those that do it in
 // SQL are held to it by the conformance suite.
 func First(c Claim, now time.Time) (Operation, Event) {
+	e := FirstEvent(c)
+	e.At = now
 	o := c.Operation
+	o.Begin(&c, e.Hash, now)
+	return o, e
+}
+
+// Begin makes o, which the claim asks for, the row that the claim records: what
+// [First] does once its event is sealed.
+func (o *Operation) Begin(c *Claim, hash [32]byte, now time.Time) {
 	o.Version, o.CreatedAt, o.Read = 1, now, now
 	if c.KeyWindow > 0 {
 		o.KeyUntil = after(now, c.KeyWindow)
@@ -24,10 +33,7 @@ func First(c Claim, now time.Time) (Operation, Event) {
 		o.Attempt, o.Moment = 0, now
 		o.DueAt = after(now, c.Wait)
 	}
-	e := FirstEvent(c)
-	e.At = now
-	o.Tail, o.TailAt = e.Hash, now
-	return o, e
+	o.Tail, o.TailAt = hash, now
 }
 
 // after is the instant d after t, in the ledger's resolution.
@@ -65,9 +71,15 @@ func NextEvent(c Change) Event {
 func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	e := NextEvent(c)
 	e.At = now
+	o.Advance(&c, e.Hash, now)
+	return o, e
+}
+
+// Advance makes the change of o: what [Next] does once its event is sealed.
+func (o *Operation) Advance(c *Change, hash [32]byte, now time.Time) {
 	from := o.State
 	o.State, o.Reason, o.Version, o.Read = c.To, c.Reason, o.Version+1, now
-	o.Tail, o.TailAt = e.Hash, now
+	o.Tail, o.TailAt = hash, now
 
 	alone := o.Doubts == 0
 	o.Doubts, o.Told, o.Granted = c.Doubts, c.Told, c.Granted
@@ -106,13 +118,12 @@ func Next(o Operation, c Change, now time.Time) (Operation, Event) {
 	if o.Flags&FlagPurged != 0 {
 		o.Entomb()
 	}
-	return o, e
 }
 
 // setMoment brings the moment up to date (R21). A longer VisibilityDelay moves
 // it back, and so does a handler that returned after its lease; the return of
 // the only attempt in question brings it forward.
-func (o *Operation) setMoment(c Change, alone bool, now time.Time) {
+func (o *Operation) setMoment(c *Change, alone bool, now time.Time) {
 	o.lengthen(c.Visibility)
 	if !c.Returned {
 		return

@@ -41,11 +41,11 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 	case c.Start != nil:
 		rivals, err = l.start(ctx, c, &e, &moved)
 	case settles(c):
-		err = l.row(ctx, &moved, l.sql.settle, settleArgs(c, &e)...)
+		err = l.row(ctx, []any{(*instant)(&moved.tailAt), &moved.flags}, l.sql.settle, settleArgs(c, &e)...)
 	case reopens(c):
 		err = l.reopen(ctx, c, &e, &moved)
 	default:
-		err = l.row(ctx, &moved, l.sql.move, moveArgs(c, &e)...)
+		err = l.row(ctx, moved.fields(), l.sql.move, moveArgs(c, &e)...)
 	}
 	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
@@ -56,14 +56,17 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 	if moved.tailAt.IsZero() {
 		return store.Operation{}, false, l.refusal(ctx, c, rivals)
 	}
-	return after(c, &moved), true, nil
+	return after(c, &e, &moved), true, nil
 }
 
 // after is the row as the change left it. The version says that the rest of it
 // was as the caller saw it.
-func after(c *store.Change, moved *instants) store.Operation {
-	row, _ := store.Next(c.Of, *c, moved.tailAt)
-	moved.put(&row)
+func after(c *store.Change, e *store.Event, moved *instants) store.Operation {
+	row := c.Of
+	row.Advance(c, e.Hash, moved.tailAt)
+	if !settles(c) {
+		moved.put(&row)
+	}
 	// A purge comes in between without a new version.
 	if row.Flags = moved.flags; row.Flags&store.FlagPurged != 0 {
 		row.Entomb()
@@ -71,20 +74,20 @@ func after(c *store.Change, moved *instants) store.Operation {
 	return row
 }
 
-// row runs a statement that returns the instants of the row that it changed.
-func (l *Ledger) row(ctx context.Context, moved *instants, sql string, args ...any) error {
+// row runs a statement that returns fields of the row that it changed.
+func (l *Ledger) row(ctx context.Context, fields []any, sql string, args ...any) error {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return optional(conn.QueryRow(ctx, sql, args...).Scan(moved.fields()...))
+	return optional(conn.QueryRow(ctx, sql, args...).Scan(fields...))
 }
 
 // settles says whether the change is what the statement settle writes: the
 // handler of a first and only attempt returned.
 func settles(c *store.Change) bool {
-	return c.Of.State == store.Running && c.To == store.Completed && c.Returned && c.Start == nil &&
+	return c.Of.State == store.Running && c.Of.Version == 1 && c.To == store.Completed && c.Reason == "" && c.Returned && c.Start == nil &&
 		c.Of.Doubts == 0 && c.Doubts == 0 && c.Told == c.Of.Told && c.Granted == c.Of.Granted &&
 		c.Visibility <= c.Of.Visibility && !c.Checked && !c.ByAttribute && c.Incident == "" && c.Decision == uuid.Nil &&
 		c.Take == nil && c.Proposal == nil && !c.Resolve
@@ -92,9 +95,9 @@ func settles(c *store.Change) bool {
 
 func settleArgs(c *store.Change, e *store.Event) []any {
 	return []any{
-		some(c.Of.ID), c.Of.Version, sum32(c.Of.Tail), c.Reason, sum32(e.Hash), span(c.Of.Visibility),
-		[]byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
-		e.Attempt, c.Kind, c.Actor, c.Body, c.Trace,
+		some(c.Of.ID), sum32(c.Of.Tail), sum32(e.Hash), span(c.Of.Visibility),
+		[]byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags), c.Trace,
+		c.Kind, c.Actor, c.Body,
 	}
 }
 

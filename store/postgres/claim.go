@@ -53,10 +53,11 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 }
 
 // plain says whether a claim is decided by the unique constraint and the pinned
-// contract alone, and runs at once.
+// contract alone, and runs at once. Its row stands for its event, in which there
+// is no reason then.
 func plain(c *store.Claim) bool {
 	o := &c.Operation
-	return o.State == store.Running && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
+	return o.State == store.Running && o.Reason == "" && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
 }
 
 // apart says whether the claims are plain and none meets another one of the
@@ -110,24 +111,26 @@ func (w *wave) claimOne(ctx context.Context) error {
 		text = w.ledger.sql.claimFirst
 	}
 	var at time.Time
+	tail := firstTail(c)
+	args := append(claimArgs(c, tail), int64(c.Operation.Retention))
 	if !c.Likely {
-		err := w.conn.QueryRow(ctx, text, plainArgs(c)...).Scan((*instant)(&at))
+		err := w.conn.QueryRow(ctx, text, args...).Scan((*instant)(&at))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return w.readSlots(ctx)
 		}
 		if err == nil {
-			w.won(0, at)
+			w.won(0, tail, at)
 		}
 		return err
 	}
 	var b pgx.Batch
-	b.Queue(text, plainArgs(c)...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
+	b.Queue(text, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
 	slots := w.queueSlots(&b)
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
 	if !at.IsZero() {
-		w.won(0, at)
+		w.won(0, tail, at)
 		return nil
 	}
 	w.meet(slots)
@@ -145,7 +148,8 @@ func (w *wave) claimMany(ctx context.Context) error {
 		w.queueBind(&b)
 	}
 	won := map[uuid.UUID]time.Time{}
-	b.Queue(w.ledger.sql.claimMany, claimArrays(w.claims)...).Query(func(rows pgx.Rows) error {
+	args, tails := claimArrays(w.claims)
+	b.Queue(w.ledger.sql.claimMany, args...).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var at time.Time
 		_, err := pgx.ForEachRow(rows, []any{(*key)(&id), (*instant)(&at)}, func() error {
@@ -163,7 +167,7 @@ func (w *wave) claimMany(ctx context.Context) error {
 	}
 	for i := range w.claims {
 		if at, ok := won[w.claims[i].Operation.ID]; ok {
-			w.won(i, at)
+			w.won(i, tails[i], at)
 		}
 	}
 	switch {
@@ -185,15 +189,21 @@ func optional(err error) error {
 }
 
 // won answers a plain claim that made its row.
-func (w *wave) won(i int, at time.Time) {
-	row, _ := store.First(w.claims[i], at)
+func (w *wave) won(i int, tail []byte, at time.Time) {
+	c, answer := &w.claims[i], &w.answers[i]
 	w.made = true
-	w.close(i, store.Claimed{Won: true, Operation: row})
+	w.answered(i)
+	answer.Won, answer.Operation = true, c.Operation
+	answer.Operation.Begin(c, [32]byte(tail), at)
 }
 
 // close takes the answer to an open claim.
 func (w *wave) close(i int, answer store.Claimed) {
 	w.answers[i] = answer
+	w.answered(i)
+}
+
+func (w *wave) answered(i int) {
 	w.open = slices.DeleteFunc(w.open, func(open int) bool { return open == i })
 }
 

@@ -8,7 +8,7 @@ import (
 
 // claimArgs are the parameters $1 to $28 that the statements claim, claim_first
 // and claim_guarded share.
-func claimArgs(c *store.Claim) []any {
+func claimArgs(c *store.Claim, tail []byte) []any {
 	o := &c.Operation
 	args := make([]any, 0, 38)
 	return append(args,
@@ -17,7 +17,7 @@ func claimArgs(c *store.Claim) []any {
 		maybe(o.Parent), maybe(o.Owner), maybe(o.Run), maybe(o.Batch), int64(o.Visibility), int64(o.Escalate),
 		o.Fingerprint[:], o.Fields, o.Arguments, []byte(o.CallID), o.Trace,
 		span(c.Lease), span(c.Lease+o.Visibility), window(c.KeyWindow),
-		firstTail(c), o.Reason, c.Actor)
+		tail, o.Reason, c.Actor)
 }
 
 // firstTail is the hash of the claim's event.
@@ -26,11 +26,9 @@ func firstTail(c *store.Claim) []byte {
 	return hash[:]
 }
 
-// plainArgs are those of the statements claim and claim_first.
-func plainArgs(c *store.Claim) []any { return append(claimArgs(c), int64(c.Operation.Retention)) }
-
-// claimArrays are the same parameters for several claims, by column.
-func claimArrays(claims []store.Claim) []any {
+// claimArrays are the same parameters for several claims, by column, and the
+// hashes of their events.
+func claimArrays(claims []store.Claim) (args []any, tails [][]byte) {
 	n := len(claims)
 	id, intent, tenant, slot := uuids(n), uuids(n), uuids(n), uuids(n)
 	contract, node, parent, owner, run, batch := uuids(n), uuids(n), uuids(n), uuids(n), uuids(n), uuids(n)
@@ -54,7 +52,7 @@ func claimArrays(claims []store.Claim) []any {
 	}
 	return []any{id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
 		parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, callID, trace,
-		lease, moment, keyWindow, hash, reason, actor, retention}
+		lease, moment, keyWindow, hash, reason, actor, retention}, hash
 }
 
 func uuids(n int) []pgtype.UUID     { return make([]pgtype.UUID, n) }

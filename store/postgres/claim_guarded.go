@@ -180,7 +180,7 @@ func guardedArgs(c *store.Claim, told []pgtype.UUID) []any {
 	for _, g := range c.After {
 		guards, versions = append(guards, some(g.ID)), append(versions, int32(g.Version))
 	}
-	return append(claimArgs(c),
+	return append(claimArgs(c, firstTail(c)),
 		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, firstTail(&waiting),
 		int64(o.Retention))
 }

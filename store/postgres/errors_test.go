@@ -124,7 +124,7 @@ func TestR24AnOutcomeWhoseAnswerWasLostIsFoundByItsAttempt(t *testing.T) {
 	t.Parallel()
 	w, proxy := faultyWorld(t)
 	o := w.won(storetest.Claim(storetest.Operation(w.intent())))
-	proxy.Arm(faulty.Fault{Request: "running>completed", Do: faulty.LoseAnswer})
+	proxy.Arm(faulty.Fault{Request: "SET state = 'completed'", Do: faulty.LoseAnswer})
 	change := storetest.Completion(o, "r-1")
 	_, err := w.Apply(t.Context(), change)
 	unanswered(t, err)
@@ -297,7 +297,7 @@ func TestALostTableIsSaidWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newLedgerWorld(t)
 	i := w.intent()
-	w.exec("DROP TABLE " + w.table("event"))
+	w.exec("DROP TABLE " + w.table("operation"))
 	_, err := w.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
 	if !store.Unwritten(err) || !strings.Contains(err.Error(), "run the migrations") {
 		t.Errorf("a claim without its tables gave the error %v", err)

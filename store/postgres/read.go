@@ -76,8 +76,17 @@ func (l *Ledger) list(f store.Filter) (string, []any) {
 	return sql + " ORDER BY o.id LIMIT " + given(limit) + "::int", args
 }
 
-// Events implements [store.Ledger].
+// Events implements [store.Ledger]. The second event is read with the first, to
+// which it is chained.
 func (l *Ledger) Events(ctx context.Context, operation uuid.UUID, after int) ([]store.Event, error) {
-	events, err := query(ctx, l, scanEvent, l.sql.events, some(operation), after)
+	from := after
+	if after == 1 {
+		from = 0
+	}
+	events, err := query(ctx, l, scanEvent, l.sql.events, some(operation), from)
+	store.Chain(events)
+	if err == nil && from != after && len(events) > 0 {
+		events = events[1:]
+	}
 	return events, asRead(err)
 }

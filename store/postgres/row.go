@@ -41,6 +41,16 @@ func (s *sum) ScanBytes(v []byte) error {
 	return nil
 }
 
+// seal is the hash of an event, zero where the event isn't stored.
+type seal [32]byte
+
+func (s *seal) ScanBytes(v []byte) error {
+	if v == nil {
+		return nil
+	}
+	return (*sum)(s).ScanBytes(v)
+}
+
 // raw is a text that came from outside and is kept as bytes.
 type raw string
 
@@ -102,7 +112,7 @@ func scanEntry(row pgx.CollectableRow) (e store.Entry, err error) {
 
 func scanEvent(row pgx.CollectableRow) (e store.Event, err error) {
 	err = row.Scan((*key)(&e.Operation), &e.Seq, (*instant)(&e.At), (*move)(&e.Move), &e.Kind, &e.Actor,
-		&e.Attempt, &e.Reason, (*key)(&e.Decision), &e.Body, (*sum)(&e.Hash))
+		&e.Attempt, &e.Reason, (*key)(&e.Decision), &e.Body, (*seal)(&e.Hash))
 	return e, err
 }
 

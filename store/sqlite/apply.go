@@ -55,10 +55,7 @@ func (w *write) apply(c *store.Change) (store.Operation, error) {
 	change := *c
 	change.Of = row // the same in what guards the write; the chain goes on from the row itself
 	next, event := store.Next(row, change, w.now)
-	if err := w.update(&row, &next); err != nil {
-		return store.Operation{}, err
-	}
-	if err := w.journal(&event); err != nil {
+	if err := w.update(&row, &next, &event); err != nil {
 		return store.Operation{}, err
 	}
 	return next, w.fileCases(&row, &next, c)
@@ -73,15 +70,20 @@ func (w *write) latest(id uuid.UUID) (store.Operation, error) {
 	return w.row(id)
 }
 
-func (w *write) update(before, after *store.Operation) error {
+// update writes a row that changed, with its event.
+func (w *write) update(before, after *store.Operation, e *store.Event) error {
 	args, set := changed(w.args[:0], before, after)
+	args, own := ownEvent(args, e)
 	w.args = append(args, before.ID[:], int64(before.Version))
-	n, err := w.exec(w.shapes.update(set), w.args...)
+	n, err := w.exec(w.shapes.update(set|own), w.args...)
 	w.recent.keep(after)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("a guarded write found %d rows under the write lock", n)
 	}
-	return err
+	if err != nil || own != 0 {
+		return err
+	}
+	return w.journal(e)
 }
 
 // permits refuses a change that must not be made of the row.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 	"time"
 
@@ -74,6 +75,11 @@ func whole(d time.Duration) time.Duration {
 
 // claim decides one claim, under the database's write lock.
 func (w *write) claim(c *store.Claim) (store.Claimed, error) {
+	if plain(c) {
+		if answer, made, err := w.insert(c); err != nil || made {
+			return answer, err
+		}
+	}
 	if answer, found, err := w.recorded(c); err != nil || found {
 		return answer, err
 	}
@@ -82,7 +88,17 @@ func (w *write) claim(c *store.Claim) (store.Claimed, error) {
 	} else if refused != store.NotRefused {
 		return w.standing(c, refused, others)
 	}
-	return w.insert(c)
+	answer, made, err := w.insert(c)
+	if err == nil && !made {
+		err = errors.New("a row has the claim's place that wasn't there under the write lock")
+	}
+	return answer, err
+}
+
+// plain says whether nothing but a row in its place can keep a claim out.
+func plain(c *store.Claim) bool {
+	own := &c.Operation
+	return c.Known && !c.Look && own.Number == 1 && len(c.After) == 0 && c.Hold == nil && own.Unique.IsZero() && own.ResourceKey.IsZero()
 }
 
 const highestNumber = `SELECT number FROM settle_operation WHERE intent = ? AND slot = ? ORDER BY number DESC LIMIT 1`
@@ -197,35 +213,38 @@ func (w *write) holding(c *store.Claim) ([]store.Entry, error) {
 	return holding, nil
 }
 
-// insert records the operation with its first event.
-func (w *write) insert(claim *store.Claim) (answer store.Claimed, err error) {
+// insert records the operation with its first event, unless its place is taken.
+func (w *write) insert(claim *store.Claim) (answer store.Claimed, made bool, err error) {
 	c := *claim // the request may run once more and must meet the claim as it was
 	if !c.Operation.ResourceKey.IsZero() {
 		if err := w.number(&c.Operation); err != nil {
-			return answer, err
+			return answer, false, err
 		}
 	}
 	var none store.Operation
 	row, event := store.First(c, w.now)
 	args, set := changed(w.args[:0], &none, &row)
+	args, own := ownEvent(args, &event)
 	w.args = args
-	if _, err := w.exec(w.shapes.insert(set), w.args...); err != nil {
-		return answer, err
+	if n, err := w.exec(w.shapes.insert(set|own), args...); err != nil || n == 0 {
+		return answer, false, err
 	}
-	if err := w.journal(&event); err != nil {
-		return answer, err
+	if own == 0 {
+		if err := w.journal(&event); err != nil {
+			return answer, false, err
+		}
 	}
 	if !c.Known {
 		if _, err := w.exec(pinContract, row.Intent[:], row.Tool, row.Contract[:]); err != nil {
-			return answer, err
+			return answer, false, err
 		}
 	}
 	if err := w.fileCases(&none, &row, &store.Change{}); err != nil {
-		return answer, err
+		return answer, false, err
 	}
 	w.recent.keep(&row)
 	lower, err := w.lower(&row)
-	return store.Claimed{Won: true, Operation: row, Others: lower}, err
+	return store.Claimed{Won: true, Operation: row, Others: lower}, true, err
 }
 
 func (w *write) journal(e *store.Event) error {

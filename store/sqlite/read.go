@@ -83,8 +83,13 @@ func filtered(f store.Filter) (where string, args []driver.Value) {
 	return "WHERE " + strings.Join(terms, " AND ") + " ORDER BY o.id LIMIT ?", args
 }
 
-// Events implements [store.Ledger].
+// Events implements [store.Ledger]. The second event is read with the first, to
+// which it is chained.
 func (l *Ledger) Events(ctx context.Context, operation uuid.UUID, after int) ([]store.Event, error) {
+	from := after
+	if after == 1 {
+		from = 0
+	}
 	var all []store.Event
 	err := l.read(ctx, func(v *view) error {
 		return v.query(ctx, func(values []driver.Value) error {
@@ -92,10 +97,14 @@ func (l *Ledger) Events(ctx context.Context, operation uuid.UUID, after int) ([]
 			_, err := decoded(values, eventColumns, &e)
 			all = append(all, e)
 			return err
-		}, selectEvent+"WHERE operation = ? AND seq > ? ORDER BY seq", operation[:], int64(after))
+		}, selectEvents, operation[:], int64(from))
 	})
 	if err != nil {
 		return nil, err
+	}
+	store.Chain(all)
+	if from != after && len(all) > 0 {
+		all = all[1:]
 	}
 	return all, nil
 }

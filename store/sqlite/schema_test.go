@@ -44,6 +44,7 @@ func TestTheDatabaseRefusesWhatTheProtocolForbids(t *testing.T) {
 	w := newWorld(t)
 	i := w.intent()
 	o := w.won(i, func(o *store.Operation) { o.Unique, o.ResourceKey = storetest.DigestOf("u"), storetest.DigestOf("r") })
+	w.apply(storetest.Change(o, store.Running))
 	w.apply(storetest.Completion(w.won(i), "r-1", func(c *store.Change) { c.ByAttribute = true }))
 	other := w.won(i, func(o *store.Operation) { o.ResourceKey = storetest.DigestOf("r") })
 	resource := storetest.DigestOf("r-1")
@@ -55,8 +56,8 @@ func TestTheDatabaseRefusesWhatTheProtocolForbids(t *testing.T) {
 		args      []any
 		says      string
 	}{
-		"R20 a move that isn't in the state table": {event, []any{o.ID[:], 2, "running>abandoned"}, "FOREIGN KEY"},
-		"R57 two events with one number":           {event, []any{o.ID[:], 1, "running>completed"}, "UNIQUE"},
+		"R20 a move that isn't in the state table": {event, []any{o.ID[:], 3, "running>abandoned"}, "FOREIGN KEY"},
+		"R57 two events with one number":           {event, []any{o.ID[:], 2, "running>completed"}, "UNIQUE"},
 		"R57 a changed event":                      {"UPDATE settle_event SET actor = 'x' WHERE operation = ?", []any{o.ID[:]}, "never changed"},
 		"R19 two operations in one place": {
 			"UPDATE settle_operation SET slot = ? WHERE id = ?", []any{o.Slot[:], other.ID[:]}, "intent, settle_operation.slot, settle_operation.number"},

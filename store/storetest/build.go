@@ -176,7 +176,7 @@ func Attempt(of store.Operation, edits ...func(*store.Change)) store.Change {
 // Completion returns a change that records what happened.
 func Completion(of store.Operation, resource string, edits ...func(*store.Change)) store.Change {
 	c := Change(of, store.Completed, func(c *store.Change) {
-		c.Kind, c.Returned = "settled", of.State == store.Running
+		c.Kind, c.Returned, c.Reason = "settled", of.State == store.Running, ""
 		c.Resource, c.ResourceDigest = resource, DigestOf(resource)
 		c.Result, c.ResultVersion = []byte(`{"id":"r-1"}`), 1
 	})

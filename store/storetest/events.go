@@ -17,6 +17,35 @@ func events(s suite) {
 			w.wantEvents(w.journal(o), wanted)
 		}
 	})
+	s.test("R57AFirstExecutionIsTwoEvents", func(w *world) {
+		for _, c := range []store.Change{
+			{Kind: "attempt_ended", Actor: "caller", Body: []byte(`{"attempt":1}`)},
+			{}, {Reason: "wanted"}, {Kind: "settled é", Actor: "worker", Visibility: 2 * Visibility},
+		} {
+			claim := Claim(Operation(w.intent()), func(claim *store.Claim) { claim.Actor = c.Actor })
+			first := store.FirstEvent(claim)
+			o := w.won(claim)
+			first.At = o.TailAt
+			c.Of, c.To, c.Returned = o, store.Completed, true
+			second := store.NextEvent(c)
+			o = w.apply(c)
+			second.At = o.TailAt
+			w.wantEvents(w.journal(o), first, second)
+			w.verify(o)
+
+			note := Change(o, store.Completed, func(c *store.Change) { c.Incident = "late_success" })
+			third := store.NextEvent(note)
+			o = w.apply(note)
+			third.At = o.TailAt
+			all := []store.Event{first, second, third}
+			for after := range all {
+				got, err := w.Ledger.Events(w.ctx, o.ID, after)
+				w.must(err, "Events")
+				w.wantEvents(got, all[after:]...)
+			}
+			w.verify(o)
+		}
+	})
 	s.test("R57EveryMoveIsAnEventOfTheChain", func(w *world) {
 		o := w.record(w.intent())
 		wanted := w.journal(o)

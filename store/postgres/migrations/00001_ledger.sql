@@ -7,6 +7,7 @@ CREATE TYPE settle.state AS ENUM ('awaiting_approval', 'running', 'retryable', '
 
 -- R20 in the database: nothing moves without its event, and a move that is not
 -- here can't be journaled. A CHECK over the same pairs took a third of the rate.
+-- The two moves of a first execution are those that the statements name.
 CREATE TYPE settle.move AS ENUM (
     '>running', '>awaiting_approval', '>retryable',
     'awaiting_approval>awaiting_approval', 'awaiting_approval>retryable', 'awaiting_approval>failed',
@@ -83,46 +84,32 @@ CREATE TABLE settle.single (
 -- What comes from outside without our having checked it (call_id, resource) is
 -- bytea, so that recording an effect never fails over its characters. Durations
 -- are in nanoseconds.
+--
+-- What a claim writes for good stands before what an outcome changes: of a new
+-- version of a row the log holds what lies between the first difference and the
+-- last.
+--
+-- claimed_at and claimed_by, and ended_at to ended_body, are the first two events
+-- of an operation that was claimed as running and completed by its first attempt,
+-- where table event doesn't have them (R57). Nothing changes them afterwards, and
+-- what else the events say is fixed.
 CREATE TABLE settle.operation (
+    id              uuid NOT NULL,
+    intent          uuid NOT NULL,
+    slot            uuid NOT NULL,
+    tenant          uuid NOT NULL,
+    node            uuid NOT NULL,
+    contract        uuid NOT NULL,
     created_at      timestamptz NOT NULL,
-    tail_at         timestamptz NOT NULL,
-    moment          timestamptz NOT NULL,
     visibility      bigint NOT NULL,
     escalate        bigint NOT NULL,
     retention       bigint NOT NULL DEFAULT 0,
-    id              uuid NOT NULL,
-    intent          uuid NOT NULL,
-    tenant          uuid NOT NULL,
-    slot            uuid NOT NULL,
-    node            uuid NOT NULL,
-    contract        uuid NOT NULL,
     number          integer NOT NULL,
     occurrence      integer NOT NULL,
-    version         integer NOT NULL,
-    attempt         integer NOT NULL,
-    doubts          integer NOT NULL DEFAULT 0,
-    checks          integer NOT NULL DEFAULT 0,
-    result_version  integer NOT NULL DEFAULT 0,
     class           settle.class NOT NULL,
-    state           settle.state NOT NULL,
-    flags           smallint NOT NULL DEFAULT 0,
-    told            boolean NOT NULL DEFAULT false,
-    granted         boolean NOT NULL DEFAULT false,
-    by_attribute    boolean NOT NULL DEFAULT false,
     source          text NOT NULL,
     tool            text COLLATE "C" NOT NULL,
-    reason          text NOT NULL,
-    verdict         text NOT NULL DEFAULT '',
-    taken           text NOT NULL DEFAULT '',
-    tail            bytea NOT NULL,
     fingerprint     bytea NOT NULL,
-    call_id         bytea,
-    lease_until     timestamptz,
-    due_at          timestamptz,
-    key_until       timestamptz,
-    first_sent      timestamptz,
-    unknown_since   timestamptz,
-    settled_at      timestamptz,
     owner           uuid,
     run             uuid,
     batch           uuid,
@@ -130,12 +117,41 @@ CREATE TABLE settle.operation (
     unique_key      uuid,
     resource_key    uuid,
     resource_seq    bigint,
-    resource_digest uuid,
+    key_until       timestamptz,
+    first_sent      timestamptz,
+    call_id         bytea,
     trace           bytea,
-    resource        bytea,
     fields          bytea,
     arguments       bytea,
+    claimed_at      timestamptz,
+    claimed_by      text,
+    attempt         integer NOT NULL,
+    doubts          integer NOT NULL DEFAULT 0,
+    checks          integer NOT NULL DEFAULT 0,
+    told            boolean NOT NULL DEFAULT false,
+    granted         boolean NOT NULL DEFAULT false,
+    by_attribute    boolean NOT NULL DEFAULT false,
+    flags           smallint NOT NULL DEFAULT 0,
+    verdict         text NOT NULL DEFAULT '',
+    taken           text NOT NULL DEFAULT '',
+    state           settle.state NOT NULL,
+    version         integer NOT NULL,
+    tail            bytea NOT NULL,
+    tail_at         timestamptz NOT NULL,
+    moment          timestamptz NOT NULL,
+    lease_until     timestamptz,
+    due_at          timestamptz,
+    unknown_since   timestamptz,
+    settled_at      timestamptz,
+    reason          text NOT NULL,
+    result_version  integer NOT NULL DEFAULT 0,
+    resource_digest uuid,
+    resource        bytea,
     result          bytea,
+    ended_at        timestamptz,
+    ended_kind      text,
+    ended_by        text,
+    ended_body      bytea,
     -- R19: this constraint decides who executes. It lists an intent as well.
     PRIMARY KEY (intent, slot, number)
 ) WITH (fillfactor = 80);
@@ -157,6 +173,7 @@ CREATE TABLE settle.attribute (
     PRIMARY KEY (digest, tool)
 );
 
+-- The journal, but for the events that rows of operation stand for.
 CREATE TABLE settle.event (
     operation uuid NOT NULL,
     seq       integer NOT NULL,

@@ -10,22 +10,19 @@ tail_at, created_at, lease_until, due_at, moment, key_until, first_sent, unknown
 -- name: seen
 id = $1::uuid AND version = $2::int AND state = $3::text::settle.state AND tail = $4::bytea
 
--- The usual end of a first execution: from running to completed, with nothing
--- in doubt. Every other change is a move or a start.
+-- The end of a first execution: from running to completed by the first attempt,
+-- with nothing in doubt. The row stands for its event as it does for the claim's.
+-- Of the instants only the event's own can't be computed by who saw the claim.
+-- Every other change is a move or a start.
 -- name: settle
-WITH moved AS (
-    UPDATE settle.operation SET state = 'completed', version = version + 1, reason = $4::text, tail = $5::bytea,
-        tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $6::interval,
-        lease_until = NULL, due_at = NULL, unknown_since = NULL,
-        resource = $7::bytea, resource_digest = $8::uuid, result = CASE WHEN {kept} THEN $9::bytea END, result_version = $10::int,
-        flags = flags | $11::smallint, trace = CASE WHEN {kept} THEN coalesce($16::bytea, trace) END
-    WHERE id = $1::uuid AND version = $2::int AND state = 'running' AND tail = $3::bytea
-    RETURNING id, {instants}
-), journaled AS (
-    INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash, body)
-    SELECT id, $2::int + 1, $12::int, tail_at, 'running>completed', $13::text, $14::text, $4::text, $5::bytea, $15::bytea FROM moved
-)
-SELECT {instants} FROM moved
+UPDATE settle.operation SET state = 'completed', version = 2, tail = $3::bytea,
+    tail_at = statement_timestamp(), settled_at = statement_timestamp(), moment = statement_timestamp() + $4::interval,
+    lease_until = NULL, due_at = NULL,
+    resource = $5::bytea, resource_digest = $6::uuid, result = CASE WHEN {kept} THEN $7::bytea END, result_version = $8::int,
+    flags = flags | $9::smallint, trace = CASE WHEN {kept} THEN coalesce($10::bytea, trace) END,
+    ended_at = statement_timestamp(), ended_kind = $11::text, ended_by = $12::text, ended_body = $13::bytea
+WHERE id = $1::uuid AND version = 1 AND state = 'running' AND tail = $2::bytea
+RETURNING tail_at, flags
 
 -- name: move
 WITH moved AS (

@@ -1,6 +1,8 @@
 -- Claims without a guard, hold, unique digest or resource: one statement, one
 -- commit. Who came too late gets no row and reads it with a later statement,
 -- since the snapshot of this one may be older than the winner's commit (R19).
+-- The row stands for its first event: a row of its own in the journal, which
+-- would say nothing else, took a seventh of a first execution.
 --
 -- statement_timestamp() is the clock as this statement found it: the statement
 -- travels alone, or at the head of its batch, and waits for no lock that it
@@ -10,27 +12,20 @@
 -- name: claimed
 INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
     parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
-    lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt, retention)
+    lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, claimed_at, tail, claimed_by, reason, state, version, attempt, retention)
 
 -- name: claimed_values
 $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
     $12::uuid, $13::uuid, $14::uuid, $15::uuid, $16::bigint, $17::bigint, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
     statement_timestamp() + $23::interval, statement_timestamp() + $23::interval, statement_timestamp() + $24::interval,
-    statement_timestamp() + $25::interval, statement_timestamp(), statement_timestamp(), statement_timestamp(),
-    $26::bytea, $27::text, 'running', 1, 1, $29::bigint
-
--- name: first_event
-INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)
-SELECT id, 1, 1, tail_at, '>running', 'claimed', $28::text, $27::text, $26::bytea FROM won
-RETURNING at
+    statement_timestamp() + $25::interval, statement_timestamp(), statement_timestamp(), statement_timestamp(), statement_timestamp(),
+    $26::bytea, $28::text, $27::text, 'running', 1, 1, $29::bigint
 
 -- name: claim
-WITH won AS (
-    {claimed}
-    VALUES ({claimed_values})
-    ON CONFLICT (intent, slot, number) DO NOTHING
-    RETURNING id, tail_at)
-{first_event}
+{claimed}
+VALUES ({claimed_values})
+ON CONFLICT (intent, slot, number) DO NOTHING
+RETURNING tail_at
 
 -- The first claim of a tool in an intent pins the tool's identity definition in
 -- the same statement (R3). Where another claim pinned one after our snapshot,
@@ -39,40 +34,32 @@ WITH won AS (
 WITH bound AS (
     INSERT INTO settle.contract (intent, tool, digest) VALUES ($2::uuid, $6::text, $8::uuid)
     ON CONFLICT DO NOTHING RETURNING digest
-), won AS (
-    {claimed}
-    SELECT {claimed_values}
-    WHERE EXISTS (SELECT FROM bound)
-       OR EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest = $8::uuid)
-    ON CONFLICT (intent, slot, number) DO NOTHING
-    RETURNING id, tail_at)
-{first_event}
+)
+{claimed}
+SELECT {claimed_values}
+WHERE EXISTS (SELECT FROM bound)
+   OR EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest = $8::uuid)
+ON CONFLICT (intent, slot, number) DO NOTHING
+RETURNING tail_at
 
 -- The claims of one model turn, in the order of their keys: two calls that
 -- inserted in opposite order would wait for one another. Their contracts were
 -- pinned by the statement before (bind).
 -- name: claim_many
-WITH won AS (
-    INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
-        parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
-        lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt, retention)
-    SELECT k.id, k.intent, k.tenant, k.slot, k.number, k.tool, k.class::settle.class, k.contract, k.source, k.node, k.occurrence,
-        k.parent, k.owner, k.run, k.batch, k.visibility, k.escalate, k.fingerprint, k.fields, k.arguments, k.call_id, k.trace,
-        t.now + k.lease, t.now + k.lease, t.now + k.moment, t.now + k.key_window, t.now, t.now, t.now,
-        k.hash, k.reason, 'running', 1, 1, k.retention
-    FROM (SELECT clock_timestamp() AS now) t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
-            $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
-            $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
-            $26::bytea[], $27::text[], $29::bigint[])
-        AS k(id, intent, tenant, slot, number, tool, class, contract,
-            source, node, occurrence, parent, owner, run, batch, visibility, escalate,
-            fingerprint, fields, arguments, call_id, trace, lease, moment, key_window,
-            hash, reason, retention)
-    WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
-    ORDER BY k.intent, k.slot
-    ON CONFLICT (intent, slot, number) DO NOTHING
-    RETURNING id, tail_at, tail, reason)
-INSERT INTO settle.event (operation, seq, attempt, at, move, kind, actor, reason, hash)
-SELECT won.id, 1, 1, won.tail_at, '>running', 'claimed', k.actor, won.reason, won.tail
-FROM won JOIN unnest($1::uuid[], $28::text[]) AS k(id, actor) ON k.id = won.id
-RETURNING operation, at
+{claimed}
+SELECT k.id, k.intent, k.tenant, k.slot, k.number, k.tool, k.class::settle.class, k.contract, k.source, k.node, k.occurrence,
+    k.parent, k.owner, k.run, k.batch, k.visibility, k.escalate, k.fingerprint, k.fields, k.arguments, k.call_id, k.trace,
+    t.now + k.lease, t.now + k.lease, t.now + k.moment, t.now + k.key_window, t.now, t.now, t.now, t.now,
+    k.hash, k.actor, k.reason, 'running', 1, 1, k.retention
+FROM (SELECT clock_timestamp() AS now) t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
+        $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
+        $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
+        $26::bytea[], $27::text[], $28::text[], $29::bigint[])
+    AS k(id, intent, tenant, slot, number, tool, class, contract,
+        source, node, occurrence, parent, owner, run, batch, visibility, escalate,
+        fingerprint, fields, arguments, call_id, trace, lease, moment, key_window,
+        hash, reason, actor, retention)
+WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
+ORDER BY k.intent, k.slot
+ON CONFLICT (intent, slot, number) DO NOTHING
+RETURNING id, tail_at

@@ -76,6 +76,15 @@ SELECT {entry} FROM (SELECT * FROM settle.operation
 -- name: of_tenant
 o.tenant = (SELECT id FROM settle.tenant WHERE name =
 
+-- The journal of an operation: the events that its row stands for, which have no
+-- hash until somebody computes it, and the others.
 -- name: events
+SELECT id, 1, claimed_at, '>running', 'claimed', claimed_by, 1, '', NULL::uuid, NULL::bytea, NULL::bytea
+FROM settle.operation WHERE id = $1::uuid AND claimed_at IS NOT NULL AND $2::int < 1
+UNION ALL
+SELECT id, 2, ended_at, 'running>completed', ended_kind, ended_by, 1, '', NULL, ended_body, NULL
+FROM settle.operation WHERE id = $1::uuid AND ended_at IS NOT NULL AND $2::int < 2
+UNION ALL
 SELECT operation, seq, at, move::text, kind, actor, attempt, reason, decision, body, hash
-FROM settle.event WHERE operation = $1::uuid AND seq > $2::int ORDER BY seq
+FROM settle.event WHERE operation = $1::uuid AND seq > $2::int
+ORDER BY 2

@@ -92,6 +92,14 @@ CREATE TABLE settle_operation (
     resource_key    BLOB,
     resource_seq    INTEGER NOT NULL DEFAULT 0,
     retention       INTEGER NOT NULL DEFAULT 0,
+    -- The first two events of an operation that was claimed as running and
+    -- completed by its first attempt, where settle_event doesn't have them (R57).
+    claimed_at      INTEGER,
+    claimed_by      TEXT,
+    ended_at        INTEGER,
+    ended_kind      TEXT,
+    ended_by        TEXT,
+    ended_body      BLOB,
     CHECK (by_attribute = 0 OR resource_digest IS NOT NULL)   -- R34
 ) STRICT;
 
@@ -142,7 +150,8 @@ INSERT INTO settle_move (move) VALUES
     ('superseded>superseded'),
     ('abandoned>abandoned'), ('abandoned>manual');
 
--- The journal: append-only, in order, chained by hash (R57).
+-- The journal: append-only, in order, chained by hash (R57). It lacks the events
+-- that rows of settle_operation stand for.
 CREATE TABLE settle_event (
     operation BLOB NOT NULL,
     seq       INTEGER NOT NULL,
