@@ -161,7 +161,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	if moved.tailAt.IsZero() {
 		return row, errNotMoved
 	}
-	return after(&c, &moved), nil
+	return after(&c, &e, &moved), nil
 }
 
 // Abandon implements [store.Transaction]: the server rolls back what it has of
