@@ -40,12 +40,11 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 	switch {
 	case c.Start != nil:
 		rivals, err = l.start(ctx, c, &e, &moved)
-	case settles(c):
-		err = l.row(ctx, []any{(*instant)(&moved.tailAt), &moved.flags}, l.sql.settle, settleArgs(c, &e)...)
 	case reopens(c):
 		err = l.reopen(ctx, c, &e, &moved)
 	default:
-		err = l.row(ctx, moved.fields(), l.sql.move, moveArgs(c, &e)...)
+		fields, sql, args := l.plainly(c, &e, &moved)
+		err = l.row(ctx, fields, sql, args...)
 	}
 	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
@@ -57,6 +56,15 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 		return store.Operation{}, false, l.refusal(ctx, c, rivals)
 	}
 	return after(c, &e, &moved), true, nil
+}
+
+// plainly is the statement of a change that needs no locks but the row's, and
+// where what it returns belongs.
+func (l *Ledger) plainly(c *store.Change, e *store.Event, moved *instants) (fields []any, sql string, args []any) {
+	if settles(c) {
+		return []any{(*instant)(&moved.tailAt), &moved.flags}, l.sql.settle, settleArgs(c, e)
+	}
+	return moved.fields(), l.sql.move, moveArgs(c, e)
 }
 
 // after is the row as the change left it. The version says that the rest of it

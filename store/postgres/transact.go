@@ -145,13 +145,10 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 		return row, &store.MoveError{Move: move}
 	}
 	e := store.NextEvent(c)
-	sql, args := t.ledger.sql.move, moveArgs
-	if settles(&c) {
-		sql, args = t.ledger.sql.settle, settleArgs
-	}
 	var moved instants
 	var b pgx.Batch
-	b.Queue(sql, args(&c, &e)...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(moved.fields()...)) })
+	fields, sql, args := t.ledger.plainly(&c, &e, &moved)
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
 	b.Queue("COMMIT")
 	err = t.conn.SendBatch(ctx, &b).Close()
 	if err != nil {
