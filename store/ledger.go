@@ -117,7 +117,7 @@ type Info struct {
 // Parent, Tool, Class, Contract, Source, Node, Occurrence, State (Running,
 // AwaitingApproval, or Retryable where an idempotent write must wait), Reason,
 // Owner, Run, Batch, Visibility, Escalate, Fingerprint, Fields, Arguments, CallID,
-// Trace, Unique, ResourceKey. The ledger sets Version and Attempt to 1 (Attempt
+// Trace, Unique, ResourceKey, Flags. The ledger sets Version and Attempt to 1 (Attempt
 // to 0 where the state isn't Running), the instants, ResourceSeq and the first
 // event.
 type Claim struct {
@@ -130,6 +130,8 @@ type Claim struct {
 	KeyWindow time.Duration
 	// Actor is the actor of the first event.
 	Actor string
+	// Announce is written where the claim makes its row (R54).
+	Announce []Announcement
 
 	// Look reads and never writes.
 	Look bool
@@ -274,6 +276,8 @@ type Change struct {
 	ResultVersion int
 	// Flags are added to the row's, whatever the move.
 	Flags uint8
+	// Announce is written with the change (R54). It doesn't go with Start.
+	Announce []Announcement
 
 	// Of what follows, Take, Proposal, Resolve and Incident don't go with Start:
 	// an attempt begins, and the ledger leaves them out.

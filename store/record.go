@@ -168,6 +168,9 @@ const (
 	// FlagPurged: arguments, result, fingerprint and correlation are gone; the row
 	// is a tombstone (R51). The names of its intent go when that is closed (R52).
 	FlagPurged
+	// FlagAnnounced: what becomes of the operation is announced through the outbox
+	// (R54), by whichever process moves it.
+	FlagAnnounced
 )
 
 // Expired says that the running attempt's lease had ended when the row was read.

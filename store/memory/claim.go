@@ -125,6 +125,7 @@ func (l *Ledger) insert(c store.Claim, now time.Time) store.Claimed {
 		l.resources[row.ResourceKey] = append(l.resources[row.ResourceKey], row.ID)
 	}
 	l.fileCases(store.Operation{}, row, store.Change{}, now)
+	l.announce(&row, c.Announce, now)
 	return store.Claimed{Won: true, Operation: l.read(&row, now), Others: l.lower(&row, now)}
 }
 

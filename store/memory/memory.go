@@ -38,6 +38,8 @@ type Ledger struct {
 	audit     []store.Audit
 	declared  map[string]store.ToolRecord
 	sequence  map[store.Digest]int64
+	outbox    []store.Outgoing
+	outSeq    int64
 	settled   map[resourceKey]bool // what operations that are forgotten were completed with
 }
 
@@ -166,6 +168,7 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	l.fileCases(*row, next, c, now)
 	*row = ownRow(next)
 	l.events[row.ID] = append(l.events[row.ID], ownEvent(event))
+	l.announce(row, c.Announce, now)
 	return l.read(row, now), nil
 }
 

@@ -133,6 +133,11 @@ func (l *Ledger) entomb(row *store.Operation) {
 	for n := range l.cases[row.ID] {
 		l.cases[row.ID][n].Proposal = nil
 	}
+	for n := range l.outbox {
+		if l.outbox[n].Operation == row.ID {
+			l.outbox[n].Data = nil
+		}
+	}
 	row.Entomb()
 }
 

@@ -44,7 +44,7 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 		err = l.reopen(ctx, c, &e, &moved)
 	default:
 		fields, sql, args := l.plainly(c, &e, &moved)
-		err = l.row(ctx, fields, sql, args...)
+		err = l.row(ctx, c, &e, fields, sql, args...)
 	}
 	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
@@ -82,14 +82,20 @@ func after(c *store.Change, e *store.Event, moved *instants) store.Operation {
 	return row
 }
 
-// row runs a statement that returns fields of the row that it changed.
-func (l *Ledger) row(ctx context.Context, fields []any, sql string, args ...any) error {
+// row runs the statement of a change, with what it announces.
+func (l *Ledger) row(ctx context.Context, c *store.Change, e *store.Event, fields []any, sql string, args ...any) error {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return optional(conn.QueryRow(ctx, sql, args...).Scan(fields...))
+	if len(c.Announce) == 0 {
+		return optional(conn.QueryRow(ctx, sql, args...).Scan(fields...))
+	}
+	var b pgx.Batch
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
+	l.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
+	return conn.SendBatch(ctx, &b).Close()
 }
 
 // settles says whether the change is what the statement settle writes: the
@@ -165,6 +171,7 @@ func (l *Ledger) reopen(ctx context.Context, c *store.Change, e *store.Event, mo
 	b.Queue(l.sql.reopen, moveArgs(c, e)...).QueryRow(func(row pgx.Row) error {
 		return optional(row.Scan(moved.fields()...))
 	})
+	l.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
 	return l.send(ctx, &b)
 }
 

@@ -57,7 +57,7 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 // is no reason then.
 func plain(c *store.Claim) bool {
 	o := &c.Operation
-	return o.State == store.Running && o.Reason == "" && !c.Look && len(c.After) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
+	return o.State == store.Running && o.Reason == "" && !c.Look && len(c.After) == 0 && len(c.Announce) == 0 && c.Hold == nil && o.Unique.IsZero() && o.ResourceKey.IsZero()
 }
 
 // apart says whether the claims are plain and none meets another one of the
@@ -112,7 +112,7 @@ func (w *wave) claimOne(ctx context.Context) error {
 	}
 	var at time.Time
 	tail := firstTail(c)
-	args := append(claimArgs(c, tail), int64(c.Operation.Retention))
+	args := append(claimArgs(c, tail), int64(c.Operation.Retention), int16(c.Operation.Flags))
 	if !c.Likely {
 		err := w.conn.QueryRow(ctx, text, args...).Scan((*instant)(&at))
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -10,7 +10,7 @@ import (
 // and claim_guarded share.
 func claimArgs(c *store.Claim, tail []byte) []any {
 	o := &c.Operation
-	args := make([]any, 0, 38)
+	args := make([]any, 0, 39)
 	return append(args,
 		some(o.ID), some(o.Intent), some(o.Tenant), some(o.Slot), o.Number, o.Tool, o.Class.String(), some(o.Contract),
 		string(o.Source), some(o.Node), o.Occurrence,
@@ -32,7 +32,7 @@ func claimArrays(claims []store.Claim) (args []any, tails [][]byte) {
 	n := len(claims)
 	id, intent, tenant, slot := uuids(n), uuids(n), uuids(n), uuids(n)
 	contract, node, parent, owner, run, batch := uuids(n), uuids(n), uuids(n), uuids(n), uuids(n), uuids(n)
-	number, occurrence := make([]int32, n), make([]int32, n)
+	number, occurrence, flags := make([]int32, n), make([]int32, n), make([]int16, n)
 	visibility, escalate, retention := make([]int64, n), make([]int64, n), make([]int64, n)
 	tool, class, source, reason, actor := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	fingerprint, fields, arguments, callID, trace, hash := blobs(n), blobs(n), blobs(n), blobs(n), blobs(n), blobs(n)
@@ -43,7 +43,7 @@ func claimArrays(claims []store.Claim) (args []any, tails [][]byte) {
 		id[i], intent[i], tenant[i], slot[i] = some(o.ID), some(o.Intent), some(o.Tenant), some(o.Slot)
 		contract[i], node[i], parent[i] = some(o.Contract), some(o.Node), maybe(o.Parent)
 		owner[i], run[i], batch[i] = maybe(o.Owner), maybe(o.Run), maybe(o.Batch)
-		number[i], occurrence[i] = int32(o.Number), int32(o.Occurrence)
+		number[i], occurrence[i], flags[i] = int32(o.Number), int32(o.Occurrence), int16(o.Flags)
 		visibility[i], escalate[i], retention[i] = int64(o.Visibility), int64(o.Escalate), int64(o.Retention)
 		tool[i], class[i], source[i], reason[i], actor[i] = o.Tool, o.Class.String(), string(o.Source), o.Reason, c.Actor
 		fingerprint[i], fields[i], arguments[i] = o.Fingerprint[:], o.Fields, o.Arguments
@@ -52,7 +52,7 @@ func claimArrays(claims []store.Claim) (args []any, tails [][]byte) {
 	}
 	return []any{id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
 		parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, callID, trace,
-		lease, moment, keyWindow, hash, reason, actor, retention}, hash
+		lease, moment, keyWindow, hash, reason, actor, retention, flags}, hash
 }
 
 func uuids(n int) []pgtype.UUID     { return make([]pgtype.UUID, n) }

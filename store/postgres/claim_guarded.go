@@ -41,7 +41,9 @@ func (w *wave) claimOnce(ctx context.Context) error {
 	w.queueLocks(&b)
 	findings := make([]*finding, len(w.open))
 	for n, i := range w.open {
-		findings[n] = w.queueClaim(&b, &w.claims[i])
+		c := &w.claims[i]
+		findings[n] = w.queueClaim(&b, c)
+		w.ledger.queueAnnounce(&b, c.Operation.ID, 1, firstTail(c), c.Announce)
 	}
 	w.queueUnbind(&b)
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
@@ -182,7 +184,7 @@ func guardedArgs(c *store.Claim, told []pgtype.UUID) []any {
 	}
 	return append(claimArgs(c, firstTail(c)),
 		o.State.String(), span(c.Wait), maybe(o.Unique), maybe(o.ResourceKey), guards, versions, c.Hold != nil, told, firstTail(&waiting),
-		int64(o.Retention))
+		int64(o.Retention), int16(o.Flags))
 }
 
 // finding is what came back for one claim.

@@ -120,7 +120,7 @@ func (l *Ledger) closeIntent(ctx context.Context, tx pgx.Tx, tenant string, inte
 	}
 
 	b = pgx.Batch{}
-	for _, sql := range []string{l.sql.entombAll, l.sql.dropProposals, l.sql.closeIntent} {
+	for _, sql := range []string{l.sql.entombAll, l.sql.dropProposals, l.sql.emptyOutbox, l.sql.closeIntent} {
 		b.Queue(sql, some(intent))
 	}
 	return tx.SendBatch(ctx, &b).Close()

@@ -39,6 +39,9 @@ type statements struct {
 	purgePage, purge, erasePage, erase             string
 	intentNamed, unsettled, lockOwn                string
 	entombAll, dropProposals, closeIntent          string
+
+	announce, fetch, delivered, undelivered  string
+	waiting, redeliver, discard, emptyOutbox string
 }
 
 func newStatements(schema string, limit lockLimit) (statements, error) {
@@ -66,6 +69,8 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		purgePage:    t.of("purge_page"), purge: t.of("purge"), erasePage: t.of("erase_page"), erase: t.of("erase"),
 		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), lockOwn: t.of("lock_own"),
 		entombAll: t.of("entomb_all"), dropProposals: t.of("drop_proposals"), closeIntent: t.of("close_intent"),
+		announce: t.of("announce"), fetch: t.of("fetch"), delivered: t.of("delivered"), undelivered: t.of("undelivered"),
+		waiting: t.of("waiting"), redeliver: t.of("redeliver"), discard: t.of("discard"), emptyOutbox: t.of("empty_outbox"),
 		settings: t.of("settings"), tables: t.of("tables"), standbys: t.of("standbys"),
 	}
 	return s, t.err

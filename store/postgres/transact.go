@@ -149,6 +149,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	var b pgx.Batch
 	fields, sql, args := t.ledger.plainly(&c, &e, &moved)
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
+	t.ledger.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
 	b.Queue("COMMIT")
 	err = t.conn.SendBatch(ctx, &b).Close()
 	if err != nil {

@@ -58,6 +58,9 @@ func (w *write) apply(c *store.Change) (store.Operation, error) {
 	if err := w.update(&row, &next, &event); err != nil {
 		return store.Operation{}, err
 	}
+	if err := w.announce(&next, c.Announce); err != nil {
+		return store.Operation{}, err
+	}
 	return next, w.fileCases(&row, &next, c)
 }
 

@@ -242,6 +242,9 @@ func (w *write) insert(claim *store.Claim) (answer store.Claimed, made bool, err
 	if err := w.fileCases(&none, &row, &store.Change{}); err != nil {
 		return answer, false, err
 	}
+	if err := w.announce(&row, c.Announce); err != nil {
+		return answer, false, err
+	}
 	w.recent.keep(&row)
 	lower, err := w.lower(&row)
 	return store.Claimed{Won: true, Operation: row, Others: lower}, true, err

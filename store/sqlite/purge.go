@@ -109,6 +109,8 @@ const (
 	entombAll = bare + `intent = ?2`
 	// A proposal holds the result that a person gave.
 	dropProposal  = `UPDATE settle_case SET proposal = NULL WHERE operation = ? AND proposal IS NOT NULL`
+	emptyOutgoing = `UPDATE settle_outbox SET data = NULL WHERE operation = ? AND data IS NOT NULL`
+	emptyOutbox   = `UPDATE settle_outbox SET data = NULL WHERE intent = ? AND data IS NOT NULL`
 	dropProposals = `UPDATE settle_case SET proposal = NULL
 		WHERE operation IN (SELECT id FROM settle_operation WHERE intent = ?) AND proposal IS NOT NULL`
 )
@@ -117,6 +119,9 @@ func (w *write) entomb(id uuid.UUID) (int, error) {
 	n, err := w.exec(entomb, int64(store.FlagPurged), id[:])
 	if err == nil && n > 0 {
 		_, err = w.exec(dropProposal, id[:])
+	}
+	if err == nil && n > 0 {
+		_, err = w.exec(emptyOutgoing, id[:])
 	}
 	return int(n), err
 }
@@ -172,8 +177,10 @@ func (w *write) closeIntent(tenant string, intent uuid.UUID) error {
 	if _, err := w.exec(entombAll, int64(store.FlagPurged), intent[:]); err != nil {
 		return err
 	}
-	if _, err := w.exec(dropProposals, intent[:]); err != nil {
-		return err
+	for _, sql := range []string{dropProposals, emptyOutbox} {
+		if _, err := w.exec(sql, intent[:]); err != nil {
+			return err
+		}
 	}
 	_, err = w.exec(closeIntent, w.now.UnixMicro(), intent[:])
 	return err

@@ -98,6 +98,7 @@ func topics() []topic {
 		{"payloads", tests{payloads, texts}},
 		{"batches", tests{batches, batchOrder}},
 		{"transactions", tests{transactions}},
+		{"outbox", tests{outbox}},
 		{"storm", tests{storm}},
 		{"walk", tests{walks}},
 	}

@@ -229,3 +229,21 @@ CREATE TABLE settle.audit (
 );
 
 CREATE INDEX audit_operation ON settle.audit (operation) WHERE operation IS NOT NULL;
+
+-- Events on their way to others (R54): written with the change that they tell of,
+-- deleted when they were received. One that is dead has no due_at.
+CREATE TABLE settle.outbox (
+    seq        bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    event      uuid NOT NULL UNIQUE,
+    operation  uuid NOT NULL,
+    intent     uuid NOT NULL,
+    at         timestamptz NOT NULL,
+    due_at     timestamptz,
+    deliveries integer NOT NULL DEFAULT 0,
+    type       text NOT NULL,
+    data       bytea
+);
+
+CREATE INDEX outbox_operation ON settle.outbox (operation, seq);
+
+CREATE INDEX outbox_due ON settle.outbox (due_at, seq) WHERE due_at IS NOT NULL;

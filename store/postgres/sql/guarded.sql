@@ -92,7 +92,7 @@ why AS MATERIALIZED (
     INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,
         parent, owner, run, batch, visibility, escalate, fingerprint, fields, arguments, call_id, trace,
         lease_until, due_at, moment, key_until, first_sent, created_at, tail_at, tail, reason, state, version, attempt,
-        unique_key, resource_key, resource_seq, retention)
+        unique_key, resource_key, resource_seq, retention, flags)
     SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::int, $6::text, $7::text::settle.class, $8::uuid, $9::text, $10::uuid, $11::int,
         $12::uuid, $13::uuid, $14::uuid, $15::uuid, $16::bigint, $17::bigint, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
         CASE WHEN b.runs THEN t.now + $23::interval END,
@@ -100,7 +100,7 @@ why AS MATERIALIZED (
         CASE WHEN b.runs THEN t.now + $24::interval ELSE t.now END,
         t.now + $25::interval, CASE WHEN b.runs THEN t.now END, t.now, t.now,
         b.tail, $27::text, b.state::settle.state, 1, b.runs::int,
-        $31::uuid, $32::uuid, (SELECT seq FROM numbered), $38::bigint
+        $31::uuid, $32::uuid, (SELECT seq FROM numbered), $38::bigint, $39::smallint
     FROM t, begins b
     ON CONFLICT (intent, slot, number) DO NOTHING
     RETURNING id, tenant, tool, reason, state, tail, tail_at, attempt, resource_seq

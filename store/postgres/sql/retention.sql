@@ -60,8 +60,12 @@ WITH due AS MATERIALIZED (
     UPDATE settle.operation o SET {bare} FROM due WHERE o.id = due.id AND NOT due.departs
 ), proposals AS (
     UPDATE settle."case" c SET proposal = NULL FROM due WHERE c.operation = due.id AND NOT due.departs AND c.proposal IS NOT NULL
-)
+), {emptied}
 SELECT count(*)::int FROM due
+
+-- What is still to be sent says no more than that it happened.
+-- name: emptied
+outgoing AS (UPDATE settle.outbox x SET data = NULL FROM due WHERE x.operation = due.id AND x.data IS NOT NULL)
 
 -- What stays of a row has to be known for ever (R51).
 -- name: bare
@@ -83,7 +87,7 @@ WITH due AS MATERIALIZED (
     UPDATE settle.operation o SET {bare} FROM due WHERE o.id = due.id
 ), proposals AS (
     UPDATE settle."case" c SET proposal = NULL FROM due WHERE c.operation = due.id
-)
+), {emptied}
 SELECT count(*)::int FROM due
 
 -- Closing: a transaction. Rows are locked in the order of their ids before they
@@ -105,6 +109,9 @@ UPDATE settle.operation SET {bare} WHERE intent = $1::uuid AND flags & {purged} 
 -- name: drop_proposals
 UPDATE settle."case" SET proposal = NULL
 WHERE operation IN (SELECT id FROM settle.operation WHERE intent = $1::uuid) AND proposal IS NOT NULL
+
+-- name: empty_outbox
+UPDATE settle.outbox SET data = NULL WHERE intent = $1::uuid AND data IS NOT NULL
 
 -- name: close_intent
 UPDATE settle.intent SET closed_at = clock_timestamp(), subject = '', task = '', goal = '' WHERE id = $1::uuid

@@ -208,3 +208,19 @@ CREATE TABLE settle_audit (
     detail    TEXT
 ) STRICT;
 CREATE INDEX settle_audit_operation ON settle_audit (operation, id) WHERE operation IS NOT NULL;
+
+-- Events on their way to others (R54): written with the change that they tell of,
+-- deleted when they were received. One that is dead has no due_at.
+CREATE TABLE settle_outbox (
+    seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+    event      BLOB NOT NULL UNIQUE,
+    operation  BLOB NOT NULL,
+    intent     BLOB NOT NULL,
+    at         INTEGER NOT NULL,
+    due_at     INTEGER,
+    deliveries INTEGER NOT NULL DEFAULT 0,
+    type       TEXT NOT NULL,
+    data       BLOB
+) STRICT;
+CREATE INDEX settle_outbox_operation ON settle_outbox (operation, seq);
+CREATE INDEX settle_outbox_due ON settle_outbox (due_at, seq) WHERE due_at IS NOT NULL;
