@@ -48,8 +48,10 @@ type Executor struct {
 	// work counts what has to end before Shutdown returns.
 	work    sync.WaitGroup
 	closing chan struct{}
-	renewer renewer
-	crew    *crew
+	// announced has an element while the outbox may have something new from here.
+	announced chan struct{}
+	renewer   renewer
+	crew      *crew
 }
 
 // intentName is what names an intent (R7).
@@ -87,6 +89,8 @@ type settings struct {
 	telemetry   telemetryOptions
 	codec       Codec
 	policy      func(context.Context, OperatorAction) error
+	outbox      bool
+	sinks       []Sink
 }
 
 // Option configures [New].
@@ -169,7 +173,10 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 		known:   newBounded[knownTool, store.Digest](rememberTools),
 		told:    newBounded[uuid.UUID, struct{}](rememberTold),
 		schemas: newBounded[string, *schema.Schema](rememberSchemas),
-		live:    map[uuid.UUID]*job{}, closing: make(chan struct{}),
+		live:    map[uuid.UUID]*job{}, closing: make(chan struct{}), announced: make(chan struct{}, 1),
+	}
+	if _, ok := ledger.(store.Outbox); s.outbox && !ok {
+		return nil, fmt.Errorf("settle: WithOutbox: a ledger %q has no outbox (R54)", ledger.Info().Name)
 	}
 	if s.codec != nil {
 		x.ledger = sealedLedger{Ledger: ledger, codec: s.codec}

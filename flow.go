@@ -198,6 +198,7 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 	if f.node.source == store.FromWhole {
 		claim.Hold = &store.Hold{Told: f.told}
 	}
+	f.x.announceClaim(claim)
 	claim.Likely = f.x.seen.has(f.slot)
 	known, ok := f.x.known.get(knownTool{f.intent.ID, f.tool.identity})
 	claim.Known = ok && known == f.definition
@@ -231,6 +232,7 @@ func (f *flow) claim(ctx context.Context, c *store.Claim) (*store.Claimed, error
 	if err != nil {
 		return nil, err
 	}
+	f.x.sent(c.Announce)
 	return &claimed[0], nil
 }
 

@@ -78,6 +78,7 @@ func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, 
 // applyTo is apply on the way that every call takes. Rows and changes are large,
 // and a new goroutine's stack would have to grow for each copy of one.
 func (x *Executor) applyTo(ctx context.Context, c *store.Change, row *store.Operation) error {
+	x.announce(c)
 	err := x.persist(detached(ctx), func(ctx context.Context) error {
 		err := x.timed(ctx, "apply", func(ctx context.Context) (err error) {
 			*row, err = x.ledger.Apply(ctx, *c)
@@ -90,6 +91,7 @@ func (x *Executor) applyTo(ctx context.Context, c *store.Change, row *store.Oper
 	})
 	if err == nil {
 		x.signals.moved(row.Tool, c.Of.State, row.State)
+		x.sent(c.Announce)
 	}
 	return err
 }

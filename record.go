@@ -155,6 +155,9 @@ func (j *job) change(c *store.Change, end ending) {
 	default:
 		j.withoutEffect(c, end)
 	}
+	if c.To.Settled() && j.run != nil {
+		c.Announce = j.run.published.all()
+	}
 }
 
 // withoutEffect rests an operation that is known to have had no effect (R37).

@@ -49,6 +49,11 @@ func (x *Executor) Run(ctx context.Context) error {
 	if err := x.Declare(ctx); err != nil && ctx.Err() == nil {
 		x.log.Warn("settle: the ledger doesn't know the tools' guidance yet", "error", err)
 	}
+	if len(x.settings.sinks) > 0 {
+		var relay sync.WaitGroup
+		relay.Go(func() { x.runRelay(ctx) })
+		defer relay.Wait()
+	}
 	var after store.Pair
 	for {
 		report, next, err := x.recoverAfter(ctx, after)

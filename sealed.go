@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -123,7 +124,59 @@ func (l sealedLedger) sealClaim(c *store.Claim) (err error) {
 	if c.Operation.Arguments, err = l.seal(c.Operation.Arguments, c.Operation.ID, "arguments"); err != nil {
 		return &store.UnwrittenError{Err: err}
 	}
-	return nil
+	c.Announce, err = l.sealEvents(c.Announce)
+	return err
+}
+
+func (l sealedLedger) sealEvents(events []store.Announcement) (sealed []store.Announcement, err error) {
+	for _, e := range events {
+		if e.Data, err = l.seal(e.Data, e.ID, "event"); err != nil {
+			return nil, &store.UnwrittenError{Err: err}
+		}
+		sealed = append(sealed, e)
+	}
+	return sealed, nil
+}
+
+// Fetch implements [store.Outbox] where the ledger below does. What can't be
+// opened here is left to a relay that has its key, until its lease ends.
+func (l sealedLedger) Fetch(ctx context.Context, limit int, lease time.Duration) ([]store.Outgoing, error) {
+	fetched, err := l.Ledger.(store.Outbox).Fetch(ctx, limit, lease)
+	return l.openOutgoing(fetched), err
+}
+
+func (l sealedLedger) openOutgoing(all []store.Outgoing) (own []store.Outgoing) {
+	for _, o := range all {
+		if errors.Join(l.open(&o.Data, o.ID, "event"), l.openIntent(&o.Of)) == nil {
+			own = append(own, o)
+		}
+	}
+	return own
+}
+
+// Waiting implements [store.Outbox]. Its data isn't shown, and stays sealed.
+func (l sealedLedger) Waiting(ctx context.Context, f store.OutgoingFilter) ([]store.Outgoing, error) {
+	return l.Ledger.(store.Outbox).Waiting(ctx, f)
+}
+
+// Delivered implements [store.Outbox].
+func (l sealedLedger) Delivered(ctx context.Context, received ...store.Outgoing) error {
+	return l.Ledger.(store.Outbox).Delivered(ctx, received...)
+}
+
+// Undelivered implements [store.Outbox].
+func (l sealedLedger) Undelivered(ctx context.Context, o store.Outgoing, wait time.Duration, dead bool) error {
+	return l.Ledger.(store.Outbox).Undelivered(ctx, o, wait, dead)
+}
+
+// Redeliver implements [store.Outbox].
+func (l sealedLedger) Redeliver(ctx context.Context, tenant string, id uuid.UUID) error {
+	return l.Ledger.(store.Outbox).Redeliver(ctx, tenant, id)
+}
+
+// Discard implements [store.Outbox].
+func (l sealedLedger) Discard(ctx context.Context, tenant string, id uuid.UUID) error {
+	return l.Ledger.(store.Outbox).Discard(ctx, tenant, id)
 }
 
 func (l sealedLedger) openAnswer(c *store.Claimed) error {
@@ -149,6 +202,9 @@ func (l sealedLedger) applyBy(ctx context.Context, c store.Change, apply func(co
 	var err error
 	if c.Result, err = l.seal(c.Result, c.Of.ID, "result"); err != nil {
 		return store.Operation{}, &store.UnwrittenError{Err: err}
+	}
+	if c.Announce, err = l.sealEvents(c.Announce); err != nil {
+		return store.Operation{}, err
 	}
 	row, err := apply(ctx, c)
 	var stale *store.StaleError

@@ -74,6 +74,7 @@ type running struct {
 	principal Principal
 	task      Task
 	keyRead   atomic.Bool
+	published published
 	// steps is set while the operation is a composite (R13).
 	steps *steps
 }

@@ -215,8 +215,7 @@ func (l *local) once(ctx context.Context, try int) (sent bool, err error) {
 		var c store.Change
 		l.change(&c, l.end)
 		sent = true
-		l.row, err = t.Commit(ctx, c)
-		return err
+		return l.commit(ctx, t, c)
 	})
 	return sent, err
 }
@@ -328,7 +327,15 @@ func (l *local) recordRefusal(ctx context.Context, c store.Claim, end ending) er
 		}
 		var change store.Change
 		l.change(&change, end)
-		l.row, err = t.Commit(ctx, change)
-		return err
+		return l.commit(ctx, t, change)
 	})
+}
+
+// commit records the outcome and ends the transaction.
+func (l *local) commit(ctx context.Context, t store.Transaction, c store.Change) (err error) {
+	l.x.announce(&c)
+	if l.row, err = t.Commit(ctx, c); err == nil {
+		l.x.sent(c.Announce)
+	}
+	return err
 }

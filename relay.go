@@ -1,0 +1,191 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/settle-go/settle/store"
+)
+
+// The relay's bounds. A lease covers a whole batch: relayBatch/relayWorkers
+// rounds of deliveryTimeout.
+const (
+	relayBatch      = 128
+	relayWorkers    = 16
+	deliveryTimeout = 10 * time.Second
+	relayLease      = 2 * time.Minute
+	// relayPause is how long the relay sleeps where nothing was due and this process
+	// wrote nothing.
+	relayPause = time.Second
+	// The pauses between deliveries of one event double from first to longest; after
+	// deliveriesAtMost, about a day, it is dead.
+	firstRedelivery   = time.Second
+	longestRedelivery = 10 * time.Minute
+	deliveriesAtMost  = 155
+)
+
+// RelayReport says what one pass of the relay did.
+type RelayReport struct {
+	// Fetched events were due; of them Delivered were taken by every sink, Failed
+	// come again, and Dead wait for an operator.
+	Fetched, Delivered, Failed, Dead int
+}
+
+// Relay delivers what is due in the outbox, one batch of at most 128 events, and
+// returns when the sinks have answered. [Executor.Run] does this in a loop. It
+// returns an error where there is no outbox or no sink, or the ledger can't be
+// read.
+func (x *Executor) Relay(ctx context.Context) (report RelayReport, err error) {
+	outbox, ok := x.ledger.(store.Outbox)
+	if !ok || len(x.settings.sinks) == 0 {
+		return report, ErrNoOutbox
+	}
+	if err := x.enter(); err != nil {
+		return report, err
+	}
+	defer x.work.Done()
+	fetched, err := outbox.Fetch(ctx, relayBatch, relayLease)
+	report.Fetched = len(fetched)
+	if err != nil || len(fetched) == 0 {
+		return report, err
+	}
+	results := make(chan relayed, len(fetched))
+	work := make(chan store.Outgoing, len(fetched))
+	for _, o := range fetched {
+		work <- o
+	}
+	close(work)
+	var group sync.WaitGroup
+	for range min(relayWorkers, len(fetched)) {
+		group.Go(func() {
+			for o := range work {
+				results <- relayed{o, x.deliver(ctx, o)}
+			}
+		})
+	}
+	go func() { group.Wait(); close(results) }()
+	return report, x.acknowledge(ctx, outbox, results, &report)
+}
+
+// relayed is an event with what became of it.
+type relayed struct {
+	store.Outgoing
+	err error
+}
+
+// acknowledge writes down what became of a batch, as much at once as there is: a
+// slow receiver holds nobody else up.
+func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, results <-chan relayed, report *RelayReport) error {
+	// What was received stays received though the relay is called off.
+	ctx = detached(ctx)
+	var errs []error
+	for r := range results {
+		var received []store.Outgoing
+		for more := true; more; {
+			if r.err == nil {
+				received = append(received, r.Outgoing)
+			} else {
+				errs = append(errs, x.undelivered(ctx, outbox, r, report))
+			}
+			select {
+			case r, more = <-results:
+			default:
+				more = false
+			}
+		}
+		report.Delivered += len(received)
+		if len(received) > 0 {
+			errs = append(errs, outbox.Delivered(ctx, received...))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deliver offers an event to every sink.
+func (x *Executor) deliver(ctx context.Context, o store.Outgoing) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
+		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
+	for _, sink := range x.settings.sinks {
+		if err := contained(func() error { return sink.Deliver(ctx, d) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undelivered plans the next delivery of an event, or gives it up.
+func (x *Executor) undelivered(ctx context.Context, outbox store.Outbox, r relayed, report *RelayReport) error {
+	var known *knownError
+	wait := redelivery(r.Deliveries)
+	dead := r.Deliveries >= deliveriesAtMost
+	if errors.As(r.err, &known) {
+		wait, dead = max(wait, known.wait), dead || known.effect == effectRejected
+	}
+	if dead {
+		report.Dead++
+		x.log.Warn("settle: an event was given up and waits for an operator, and its operation's later events behind it",
+			"operation", r.Operation.String(), "event", r.ID.String(), "deliveries", r.Deliveries)
+	} else {
+		report.Failed++
+	}
+	return outbox.Undelivered(ctx, r.Outgoing, wait, dead)
+}
+
+// redelivery is the pause after so many deliveries, with jitter of a quarter.
+func redelivery(deliveries int) time.Duration {
+	pause := longestRedelivery
+	if deliveries < 10 {
+		pause = firstRedelivery << max(deliveries-1, 0)
+	}
+	return pause - rand.N(pause/4)
+}
+
+// runRelay relays until the context ends or the executor shuts down.
+func (x *Executor) runRelay(ctx context.Context) {
+	for {
+		report, err := x.Relay(ctx)
+		if errors.Is(err, ErrShutdown) {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			x.log.Warn("settle: the outbox could not be relayed", "error", err)
+		}
+		if err == nil && report.Fetched == relayBatch || err == nil && report.Delivered > 0 {
+			continue // there may be more, behind what was delivered at least
+		}
+		if !x.restUntil(ctx, x.announced, relayPause) {
+			return
+		}
+	}
+}
+
+// restUntil waits for a signal or a pause; false where the loop ends.
+func (x *Executor) restUntil(ctx context.Context, signal <-chan struct{}, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-signal:
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	case <-x.closing:
+		return false
+	}
+	return true
+}
+
+// sent tells this process's relay of what was announced.
+func (x *Executor) sent(events []store.Announcement) {
+	if len(events) == 0 {
+		return
+	}
+	select {
+	case x.announced <- struct{}{}:
+	default:
+	}
+}
