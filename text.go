@@ -72,8 +72,8 @@ func (o Outcome) sentence() string {
 		return fmt.Sprintf("%s is being carried out and hasn't answered yet. Don't call it again for this; its outcome will be reported. Go on with what doesn't depend on it.", o.Tool)
 	case StatusUnknown:
 		if o.Reason == reasonUnanswered {
-			return fmt.Sprintf("It is not known yet whether %s happened: it was sent to the database, whose answer was lost. Don't tell anybody that it was done or that it failed. "+
-				"The same call with the same arguments finds out; it is carried out then only if it wasn't before.", o.Tool)
+			return fmt.Sprintf("It is not known whether %s happened: it was handed to the database, whose answer was lost. Don't call it again in other words, and don't tell anybody that it was done or that it failed. "+
+				"The very same call finds out what happened, and carries it out only if it wasn't.", o.Tool)
 		}
 		return fmt.Sprintf("It is not known whether %s happened: it may have been done, or not. The system looks for evidence, and asks a person if there is none. "+
 			"Don't call it again for this purpose, also not in other words, and don't tell anybody that it was done or that it failed. Go on with what doesn't depend on it.", o.Tool)
