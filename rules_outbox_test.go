@@ -317,7 +317,9 @@ func TestR54ACorrectionIsPublished(t *testing.T) {
 		undo := &settle.Compensation[reserveArgs, reserved]{Contract: settle.Contract{NoLookup: true},
 			Do: func(context.Context, settle.Op, settle.Original[reserveArgs, reserved]) error { return nil }}
 		tool := settle.Tool[reserveArgs, reserved]{Name: "reserve", Contract: settle.Contract{NoLookup: true}, Compensation: undo,
-			Do: func(_ context.Context, _ settle.Op, in reserveArgs) (reserved, error) { return reserved{ID: in.Item}, nil }}
+			Do: func(_ context.Context, _ settle.Op, in reserveArgs) (reserved, error) {
+				return reserved{ID: in.Item}, nil
+			}}
 		p := w.startWith(settle.WithTools(tool), settle.WithOutbox(&in))
 		out := w.want(p.call(reserving("chair", "ann")), settle.StatusCompleted)
 		if _, err := p.x.Compensate(p.ctx, out.Operation); err != nil {
