@@ -165,7 +165,9 @@ func (o *Options) setDefaults() {
 // RouteError says why a route can't be guarded.
 type RouteError struct{ Route, Reason string }
 
-func (e *RouteError) Error() string { return fmt.Sprintf("idempotency: route %q %s", e.Route, e.Reason) }
+func (e *RouteError) Error() string {
+	return fmt.Sprintf("idempotency: route %q %s", e.Route, e.Reason)
+}
 
 // Protect wraps a route's handler. The route is one that was declared; its error
 // is a [*RouteError]. Put it inside what authenticates, and inside what

@@ -281,4 +281,3 @@ func Pending(resp *http.Response) bool {
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
-

@@ -269,3 +269,6 @@ func created() http.HandlerFunc {
 		io.WriteString(w, `{"id":"`+id+`"}`)
 	}
 }
+
+// listAll is every operation of the tenant.
+var listAll = store.Filter{Tenant: "shop"}
