@@ -62,4 +62,3 @@ func TestRoundTrips(t *testing.T) {
 	one.runs(2)
 	two.runs(1)
 }
-
