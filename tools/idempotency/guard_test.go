@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -202,44 +201,6 @@ func TestR17TwinInFlightIs409OrWaits(t *testing.T) {
 			s.runs(1)
 		})
 	}
-}
-
-func TestOneOfSixtyFourClientsRuns(t *testing.T) {
-	t.Parallel()
-	s := serve(t, unsafe, created())
-	var group sync.WaitGroup
-	answers := make([]reply, 64)
-	start := make(chan struct{})
-	for i := range answers {
-		group.Go(func() {
-			client := http.Client{Transport: &idempotency.Transport{Base: &http.Transport{}, Attempts: 20}}
-			defer client.CloseIdleConnections()
-			r := s.request("k", `{"amount":1}`)
-			<-start
-			resp, err := client.Do(r)
-			if err == nil {
-				answers[i], err = read(resp)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	close(start)
-	group.Wait()
-	firsts := 0
-	for _, got := range answers {
-		if got.status != 201 || got.body != `{"id":"pay_1"}` {
-			t.Errorf("a client got %+v", got)
-		}
-		if got.header.Get("Idempotency-Replayed") == "" {
-			firsts++
-		}
-	}
-	if firsts != 1 {
-		t.Errorf("%d answers are first ones, want 1", firsts)
-	}
-	s.runs(1)
 }
 
 func TestR14UniqueHoldsOverAllKeys(t *testing.T) {

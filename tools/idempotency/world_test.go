@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,7 +24,16 @@ import (
 	"github.com/settle-go/settle/tools/idempotency"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// asService makes the test's program a service on a ledger's file, to be killed.
+const asService = "SETTLE_TEST_SERVICE_ON"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(asService); file != "" {
+		serveAndHang(file)
+		return
+	}
+	pgtest.Main(m)
+}
 
 const route = "POST /payments"
 
@@ -74,7 +84,12 @@ func caller(r *http.Request) (settle.Principal, error) {
 
 func openLedger(t *testing.T) store.Ledger {
 	t.Helper()
-	l, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "settle.db"))
+	return openFile(t, filepath.Join(t.TempDir(), "settle.db"))
+}
+
+func openFile(t *testing.T, file string) store.Ledger {
+	t.Helper()
+	l, err := sqlite.Open(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
