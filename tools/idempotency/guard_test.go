@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -120,7 +121,7 @@ func TestBodiesThatAreNoJSONCountByteForByte(t *testing.T) {
 	first := s.pay(201, "k", `a=1&b=2`, form)
 	s.replayed(first, "k", `a=1&b=2`, form)
 	s.refused(422, "key-reused", "k", `b=2&a=1`, form)
-	for name, body := range map[string]string{"cut off": `{"a":`, "two values": `{} {}`, "a member in disguise": `{},"key":"x"`,
+	for name, body := range map[string]string{"cut off": `{"a":`, "two values": `{} {}`, "a member in disguise": `{},"digest":"x"`,
 		"a duplicate name": `{"a":1,"a":2}`, "invalid UTF-8": "{\"a\":\"\xff\"}"} {
 		t.Run(name, func(t *testing.T) { s.refused(400, "body-unreadable", "k2", body) })
 	}
@@ -170,7 +171,9 @@ func TestR17TwinInFlightIs409OrWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			entered, release := make(chan struct{}), make(chan struct{})
-			s := serve(t, unsafe, func(w http.ResponseWriter, r *http.Request) {
+			c := unsafe
+			c.Timeout = time.Minute
+			s := serve(t, c, func(w http.ResponseWriter, r *http.Request) {
 				close(entered)
 				<-release
 				io.WriteString(w, "done")
@@ -179,7 +182,9 @@ func TestR17TwinInFlightIs409OrWaits(t *testing.T) {
 			go func() { first <- s.do(s.request("k", `{}`)) }()
 			<-entered
 			if wait == 0 {
-				got := s.refused(409, "in-progress", "k", `{}`)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				got := s.refused(409, "in-progress", "k", `{}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
 				if got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, `"ask":"/idempotency?route=POST+%2Fpayments"`) {
 					t.Errorf("got %v %s, want when and where to ask", got.header, got.body)
 				}

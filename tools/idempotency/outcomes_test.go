@@ -104,7 +104,6 @@ func TestHandlerThatEndsItsGoroutineOrAbortsCutsTheConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, unsafe, func(http.ResponseWriter, *http.Request) { leave() })
-			s.server.Config.ErrorLog = nil
 			if resp, err := s.server.Client().Do(s.request("k", `{}`)); err == nil {
 				got, _ := read(resp)
 				s.isProblem(got, "outcome-unknown")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,7 +135,8 @@ func TestReadmesClientInJavaScript(t *testing.T) {
 				answer(w, r)
 			})
 			s.mux.HandleFunc("GET /released", func(http.ResponseWriter, *http.Request) { close(released) })
-			s.server.Config.Handler = tc.front(s.mux)
+			front := tc.front(s.mux)
+			s.front.Store(&front)
 			said, err := exec.CommandContext(t.Context(), node, filepath.Join(folder, "drive.mjs"), s.server.URL+"/payments", mode).CombinedOutput()
 			if got := strings.TrimSpace(string(said)); err != nil || got != tc.want {
 				t.Errorf("node says %s, %v; want %s", got, err, tc.want)
@@ -148,10 +150,9 @@ func same(h http.Handler) http.Handler { return h }
 
 // losesFirstAnswer carries a request out and cuts the connection.
 func losesFirstAnswer(h http.Handler) http.Handler {
-	lost := false
+	var lost atomic.Bool
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !lost {
-			lost = true
+		if !lost.Swap(true) {
 			h.ServeHTTP(discard{http.Header{}}, r)
 			panic(http.ErrAbortHandler)
 		}

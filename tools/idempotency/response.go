@@ -124,12 +124,10 @@ func (r *recorder) pass() {
 }
 
 // finish ends the answer as net/http does, when the handler has returned.
-func (r *recorder) finish() {
-	r.WriteHeader(http.StatusOK)
-	r.sniff()
-}
+func (r *recorder) finish() { r.WriteHeader(http.StatusOK) }
 
-// sniff gives the body the type that net/http would find in it.
+// sniff gives a body that goes out in pieces the type that net/http finds in the
+// first: in the whole of a replay it might find another.
 func (r *recorder) sniff() {
 	if _, given := r.sent["Content-Type"]; !given && len(r.body) > 0 && r.sent.Get("Content-Encoding") == "" {
 		r.sent.Set("Content-Type", http.DetectContentType(r.body))

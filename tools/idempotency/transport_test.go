@@ -331,6 +331,7 @@ func TestR28InsideAToolTheExecutorRetries(t *testing.T) {
 	t.Parallel()
 	f := newFar(t, status(503), status(201))
 	client, _ := newClient(t)
+	attempts := 0
 	tool := settle.Tool[struct {
 		Order string `json:"order" settle:"identity"`
 	}, string]{
@@ -339,6 +340,7 @@ func TestR28InsideAToolTheExecutorRetries(t *testing.T) {
 		Do: func(ctx context.Context, op settle.Op, in struct {
 			Order string `json:"order" settle:"identity"`
 		}) (string, error) {
+			attempts = op.Attempt()
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL, strings.NewReader(in.Order))
 			if err != nil {
 				return "", settle.NotSent(err)
@@ -364,8 +366,8 @@ func TestR28InsideAToolTheExecutorRetries(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	key, err := settle.Decode[string](out)
-	if seen := f.saw(2, "A-1"); err != nil || seen != `"`+key+`"` {
-		t.Errorf("the server saw %s, the operation's key is %s, %v", seen, key, err)
+	if seen := f.saw(2, "A-1"); err != nil || seen != `"`+key+`"` || attempts != 2 {
+		t.Errorf("the server saw %s in %d attempts, the operation's key is %s, %v", seen, attempts, key, err)
 	}
 }
 

@@ -215,6 +215,20 @@ func TestFlushSendsAtOnceAndIsReplayedWhole(t *testing.T) {
 	s.runs(1)
 }
 
+func TestReplayOfPiecesHasTheTypeOfTheFirst(t *testing.T) {
+	t.Parallel()
+	s := serve(t, unsafe, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "<ht")
+		w.(http.Flusher).Flush()
+		io.WriteString(w, "ml>")
+	})
+	first := s.pay(200, "k", `{}`)
+	if kind := first.header.Get("Content-Type"); kind != "text/plain; charset=utf-8" {
+		t.Errorf("the first answer is %q", kind)
+	}
+	s.replayed(first, "k", `{}`)
+}
+
 // A stream that breaks must not look whole to anybody.
 func TestStreamThatBreaksIsCutAndUnknown(t *testing.T) {
 	t.Parallel()

@@ -68,6 +68,8 @@ type service struct {
 	server   *httptest.Server
 	log      *lines
 	ran      atomic.Int64
+	// front stands before the service, if it is set.
+	front atomic.Pointer[http.Handler]
 }
 
 // tokens are the callers that the service knows.
@@ -124,7 +126,13 @@ func serveOn(t *testing.T, ledger store.Ledger, declared []settle.AnyTool, handl
 	}
 	s.route(route, "POST /payments", handler)
 	s.mux.Handle("GET /idempotency", s.guard.Status())
-	s.server = httptest.NewServer(s.mux)
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if front := s.front.Load(); front != nil {
+			(*front).ServeHTTP(w, r)
+			return
+		}
+		s.mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() {
 		s.server.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
