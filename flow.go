@@ -48,7 +48,7 @@ func (f *flow) prepare(ctx context.Context) {
 	if f.owner != uuid.Nil || f.early != nil {
 		return
 	}
-	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.tool.contract.Timeout)
+	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.patience())
 	if ctx.Err() != nil {
 		f.end(f.unavailable(errCallerGone))
 		return
@@ -76,6 +76,15 @@ func (f *flow) prepare(ctx context.Context) {
 }
 
 func (f *flow) end(out Outcome) { f.early = &out }
+
+// patience is how long the call waits for others: never longer than the
+// contract's timeout (R17).
+func (f *flow) patience() time.Duration {
+	if f.call.Wait == 0 {
+		return f.tool.contract.Timeout
+	}
+	return min(max(f.call.Wait, 0), f.tool.contract.Timeout)
+}
 
 // bare is an outcome of this call without an operation.
 func (f *flow) bare(s Status, reason string) Outcome {
@@ -156,7 +165,7 @@ const maxRounds = 10_000
 // before: a meant repeat, a replacement, arguments that only a record can save.
 func (f *flow) firstClaim() *store.Claim {
 	// A replay needs no transaction.
-	replay := f.tool.contract.Class == Transactional && f.x.seen.has(f.slot)
+	replay := f.tool.contract.Class == Transactional && (f.call.Redelivered || f.x.seen.has(f.slot))
 	if f.plain() && !replay {
 		return f.newClaim(1)
 	}
@@ -199,7 +208,7 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		claim.Hold = &store.Hold{Told: f.told}
 	}
 	f.x.announceClaim(claim)
-	claim.Likely = f.x.seen.has(f.slot)
+	claim.Likely = f.call.Redelivered || f.x.seen.has(f.slot)
 	known, ok := f.x.known.get(knownTool{f.intent.ID, f.tool.identity})
 	claim.Known = ok && known == f.definition
 	return claim

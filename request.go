@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,6 +40,14 @@ type Call struct {
 	// integer of 2^53 or more may be another one than the model sent; such
 	// arguments are refused.
 	Rounded bool
+	// Wait bounds how long the call waits for another attempt on its operation
+	// that is at work (R17). 0 is the contract's timeout, [Immediately] is not at
+	// all: the outcome is then "in_progress" at once.
+	Wait time.Duration
+	// Redelivered hints that the call was probably made before, maybe through
+	// another process, so that reading its record should cost no second round
+	// trip. It decides nothing.
+	Redelivered bool
 }
 
 // maxCallID bounds the correlation ids that are stored, in bytes. Longer ones
