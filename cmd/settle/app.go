@@ -62,7 +62,7 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	root := a.group("settle", "The operator's command line of settle",
-		a.queueCommands(), a.opsCommands(), a.migrate(), a.purge(), a.erase(), a.closeTask(), a.verify(), a.auditCommands(), a.doctor())
+		a.queueCommands(), a.opsCommands(), a.outboxCommands(), a.migrate(), a.purge(), a.erase(), a.closeTask(), a.verify(), a.auditCommands(), a.doctor())
 	root.Long = rootHelp
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true

@@ -211,13 +211,16 @@ func inProcess(t *testing.T, width int, asks bool) *world {
 		}
 		exit := run(ctx, process{env: func(k string) string { return env[k] }, in: strings.NewReader(in), asks: asks,
 			out: stream{&out, width}, err: stream{&err, width}, now: now, newID: uuid.NewString,
-			open: func(context.Context, place, access) (store.Ledger, error) { return kept{w.ledger}, nil }}, args)
+			open: func(context.Context, place, access) (store.Ledger, error) { return kept{w.ledger, w.ledger.(store.Outbox)}, nil }}, args)
 		return result{exit, out.String(), err.String()}
 	}
 	return w
 }
 
 // kept is a ledger that outlives the command that closes it.
-type kept struct{ store.Ledger }
+type kept struct {
+	store.Ledger
+	store.Outbox
+}
 
 func (kept) Close() error { return nil }

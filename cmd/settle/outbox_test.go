@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/settle-go/settle"
+)
+
+func TestR54EventsThatWereGivenUpAreAnOperators(t *testing.T) {
+	onEachLedger(t, func(t *testing.T, w *world) {
+		var told []string
+		refuse := errors.New("no such endpoint")
+		sink := settle.SinkFunc(func(_ context.Context, d settle.Delivery) error {
+			if refuse != nil {
+				return settle.Rejected(refuse)
+			}
+			told = append(told, d.Operation)
+			return nil
+		})
+		x, err := settle.New(w.ledger, settle.WithTools(w.tool("pay", settle.Contract{NoLookup: true})), settle.WithOutbox(sink), settle.Volatile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.host = x
+		first := w.call(inTask(t.Context(), "case-42"), "pay", "o-1", settle.StatusCompleted)
+		second := w.call(inTask(t.Context(), "case-43"), "pay", "o-2", settle.StatusCompleted)
+		relay := func() {
+			if _, err := x.Relay(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		relay()
+		type list struct{ Events []eventLine }
+		dead := read[list](w, 0, "outbox", "list", "--dead").Events
+		if len(dead) != 2 || dead[0].Operation != first || !dead[0].Dead || dead[0].Deliveries != 1 || dead[0].NextAt != nil {
+			t.Fatalf("dead events: %+v", dead)
+		}
+		contains(t, w.run(0, "outbox", "list").out, dead[1].Event)
+		w.run(2, "outbox", "discard", dead[0].Event, "--tenant", "acme")
+		w.run(2, "outbox", "retry", dead[0].Event)
+		if r := w.run(exitFailed, "outbox", "retry", dead[0].Event, "--tenant", "globex"); r.out != "" {
+			t.Errorf("another tenant's event was found: %s", r.out)
+		}
+		w.run(0, "outbox", "discard", dead[0].Event, "--tenant", "acme", "--yes")
+		w.run(0, "outbox", "retry", dead[1].Event, "--tenant", "acme")
+		refuse = nil
+		relay()
+		if len(told) != 1 || told[0] != second {
+			t.Errorf("told of %v, want %s", told, second)
+		}
+		if left := read[list](w, 0, "outbox", "list").Events; len(left) != 0 {
+			t.Errorf("the outbox still has %+v", left)
+		}
+	})
+}
