@@ -211,16 +211,25 @@ func inProcess(t *testing.T, width int, asks bool) *world {
 		}
 		exit := run(ctx, process{env: func(k string) string { return env[k] }, in: strings.NewReader(in), asks: asks,
 			out: stream{&out, width}, err: stream{&err, width}, now: now, newID: uuid.NewString,
-			open: func(context.Context, place, access) (store.Ledger, error) { return kept{w.ledger, w.ledger.(store.Outbox)}, nil }}, args)
+			open: func(context.Context, place, access) (store.Ledger, error) { return keep(w.ledger), nil }}, args)
 		return result{exit, out.String(), err.String()}
 	}
 	return w
 }
 
 // kept is a ledger that outlives the command that closes it.
-type kept struct {
-	store.Ledger
-	store.Outbox
+type kept struct{ store.Ledger }
+
+// keep keeps a ledger, with its outbox where it has one.
+func keep(l store.Ledger) store.Ledger {
+	outbox, ok := l.(store.Outbox)
+	if !ok {
+		return kept{l}
+	}
+	return struct {
+		kept
+		store.Outbox
+	}{kept{l}, outbox}
 }
 
 func (kept) Close() error { return nil }
