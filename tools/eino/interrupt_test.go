@@ -135,7 +135,8 @@ func TestS01S02ATurnThatComesAgainRunsOnlyWhatWasInterrupted(t *testing.T) {
 func TestADeprecatedInterruptPassesThrough(t *testing.T) {
 	w := newWorld(t)
 	n := w.node(w.guard(w.start(), []tool.BaseTool{invokable(w, func(context.Context, bookArgs) (string, error) {
-		return "", compose.InterruptAndRerun //nolint:staticcheck // users still have it
+		//lint:ignore SA1019 users still have it
+		return "", compose.InterruptAndRerun
 	})}))
 	if _, err := n.Invoke(w.ctx, oneBooking); !isInterrupt(err) {
 		t.Errorf("got %v", err)

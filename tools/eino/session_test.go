@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/scripted"
@@ -62,4 +64,30 @@ func TestTheContextAndTheSessionNameOneTask(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	w.wantRefunds(0)
+}
+
+// An agent that another one calls as its tool works on the same task.
+func TestAnAgentAsAToolHasTheSession(t *testing.T) {
+	w := newWorld(t,
+		scripted.CallTools(scripted.Use("billing", `{"request":"Book it."}`)), // to the agent called support
+		scripted.CallTools(scripted.Use("book", `{"seat":1}`)), scripted.Say("Booked."),
+		scripted.Say("It is booked."))
+	x := w.start(bySeat(nil))
+	agent := func(name string, config compose.ToolsNodeConfig) adk.Agent {
+		a, err := adk.NewChatModelAgent(w.ctx, &adk.ChatModelAgentConfig{Name: name, Description: name, Model: w.chat,
+			ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: config}, Handlers: []adk.ChatModelAgentMiddleware{settleeino.Handler(x)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	billing := adk.NewAgentTool(w.ctx, agent("billing", w.guard(x, []tool.BaseTool{invokable(w, booked)})))
+	support := agent("support", w.guard(x, []tool.BaseTool{billing}, settleeino.Unguarded("billing")))
+	said, _, err := finish(adk.NewRunner(w.ctx, adk.RunnerConfig{Agent: support}).Run(w.Context(), question,
+		adk.WithSessionValues(settleeino.SessionValues(principal("agent"), task))))
+	if err != nil || said != "It is booked." {
+		t.Fatalf("got %q, %v", said, err)
+	}
+	w.wantRows(1)
+	w.wantActs(map[string]int{"book": 1})
 }

@@ -35,7 +35,7 @@ type world struct {
 	ledger store.Ledger
 	pay    *farside.Payments
 	model  *scripted.Server
-	chat   model.ToolCallingChatModel
+	chat   model.ToolCallingChatModel // as it is: WithCallIDs and Handler are the agents' affair
 
 	mu   sync.Mutex
 	acts map[string]int
@@ -52,7 +52,7 @@ func newWorld(t *testing.T, turns ...scripted.Turn) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.chat = settleeino.WithCallIDs(chat)
+	w.chat = chat
 	return w
 }
 
@@ -215,7 +215,7 @@ var question = []*schema.Message{schema.SystemMessage("You support."), schema.Us
 
 func (w *world) react(x *settle.Executor, config compose.ToolsNodeConfig) *react.Agent {
 	w.Helper()
-	a, err := react.NewAgent(w.ctx, &react.AgentConfig{ToolCallingModel: w.chat, ToolsConfig: config, MessageRewriter: settleeino.MessageRewriter(x)})
+	a, err := react.NewAgent(w.ctx, &react.AgentConfig{ToolCallingModel: settleeino.WithCallIDs(w.chat), ToolsConfig: config, MessageRewriter: settleeino.MessageRewriter(x)})
 	if err != nil {
 		w.Fatal(err)
 	}
