@@ -221,7 +221,7 @@ func TestTheSameApprovalTwiceActsOnce(t *testing.T) {
 
 // R43: settle's own approval is waited for with the turn going on.
 func TestR43AnApprovalIsToldToTheModel(t *testing.T) {
-	everyKind(t, func(w *world, of func(*world, book) tool.BaseTool, say ask) {
+	everyKindTogether(t, func(w *world, of func(*world, book) tool.BaseTool, say ask) {
 		x := w.start(bySeat(func(c *settle.Contract) { c.Approval = true }))
 		got := say(w, w.node(w.guard(x, append(w.executors(x), of(w, booked)))), namedTurn.ToolCalls...)
 		if !strings.HasPrefix(got[0], "[completed;") || !strings.HasPrefix(got[1], "[awaiting_approval;") || !strings.HasPrefix(got[2], "[awaiting_approval;") {
