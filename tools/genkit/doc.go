@@ -6,8 +6,8 @@
 //		ai.WithPrompt("…"), ai.WithTools(refund, mail), ai.WithUse(guard))
 //
 // A [Guard] is a middleware. Genkit has no default for all of a registry, so it
-// is given to each Generate, or once to each prompt. [Guard.Tools] offers the
-// executor's own tools.
+// is given to each Generate; [Guard.Prompt] gives it to all executions of a
+// prompt. [Guard.Tools] and [Guard.Define] offer the executor's own tools.
 //
 // What a call comes to is always its output: the tool's own where it ran,
 // otherwise "status", "operation" and "message", in the words of

@@ -204,11 +204,17 @@ func TestAPromptIsGuardedOnceForAll(t *testing.T) {
 		w.acted.Add(1)
 		return paid{"pay_1"}, nil
 	})
-	prompt := genkit.DefinePrompt(w.g, "payer", ai.WithPrompt("Pay order 7."), ai.WithTools(append(guard.Define(w.g), pay)...), ai.WithUse(guard))
-	for range 2 {
-		if _, err := prompt.Execute(w.ctx); err != nil {
+	prompt := guard.Prompt(genkit.DefinePrompt(w.g, "payer", ai.WithPrompt("Pay order 7."), ai.WithTools(append(guard.Define(w.g), pay)...)))
+	if _, err := prompt.Execute(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range prompt.ExecuteStream(w.ctx) {
+		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := prompt.Execute(w.ctx, ai.WithUse(guard)); err == nil {
+		t.Error("genkit took two WithUse")
 	}
 	w.wantActed(2)
 	w.wantResults(1, `{"id":"pay_1"}`, `{"id":"re_1"}`)
