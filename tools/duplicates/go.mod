@@ -1,10 +1,15 @@
 module github.com/settle-go/settle/tools/duplicates
 
-go 1.26.0
+go 1.26.5
 
 require (
+	github.com/anthropics/anthropic-sdk-go/v2 v2.15.0
+	github.com/firebase/genkit/go v1.7.0
+	github.com/openai/openai-go v1.8.2
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/settle-go/settle v0.0.0
+	google.golang.org/adk/v2 v2.2.0
+	google.golang.org/genai v1.66.0
 )
 
 require (
