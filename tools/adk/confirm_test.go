@@ -229,3 +229,21 @@ func TestAnUnguardedStreamingToolStopsTheRunBeforeTheModelIsAsked(t *testing.T) 
 		t.Errorf("got %v after %d requests", err, len(w.model.Requests()))
 	}
 }
+
+// Nil from a BeforeToolCallback would make the framework run the tool.
+func TestAConfirmedToolThatReturnsNothingRunsOnce(t *testing.T) {
+	w := newWorld(t, scripted.CallTools(scripted.Use("wipe", `{}`)), scripted.Say("Asked."), scripted.Say("Done."))
+	wipe, err := functiontool.New(functiontool.Config{Name: "wipe", RequireConfirmation: true}, func(agent.Context, struct{}) (map[string]any, error) {
+		w.acted.Add(1)
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := w.guarded(w.executor(), wipe)
+	a.say("Wipe.")
+	if err := a.send(w.ctx, a.confirmation(true)); err != nil {
+		t.Fatal(err)
+	}
+	w.wantActed(1)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,16 +251,27 @@ func (idle) Name() string        { return "idle" }
 func (idle) Description() string { return "" }
 func (idle) IsLongRunning() bool { return false }
 
+// spans are those of the package's tests: adk takes its tracer from the global
+// provider, which can be set once.
+var spans = sync.OnceValues(func() (*tracetest.SpanRecorder, *sdktrace.TracerProvider) {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	otel.SetTracerProvider(provider)
+	return recorder, provider
+})
+
 // adk opens the span of a call, and settle writes onto it.
 func TestS62AdksSpanOfACallHasSettlesAttributes(t *testing.T) {
-	w := newWorld(t, scripted.CallTools(scripted.Use("traced", `{"order":7}`)), scripted.CallTools(scripted.Use("traced", `{"order":7}`)), scripted.Say("Paid."))
-	spans := tracetest.NewSpanRecorder()
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
-	x := w.executor(settle.WithGuarded(contract("traced")), settle.WithJoinedSpans())
-	w.guarded(x, w.pay(functiontool.Config{Name: "traced"}, nil)).say("Pay.")
+	w := newWorld(t, scripted.CallTools(scripted.Use("pay", `{"order":7}`)), scripted.CallTools(scripted.Use("pay", `{"order":7}`)), scripted.Say("Paid."))
+	recorder, provider := spans()
+	ctx, root := provider.Tracer("test").Start(w.ctx, "root")
+	w.ctx = ctx
+	x := w.executor(settle.WithGuarded(contract("pay")), settle.WithJoinedSpans())
+	w.guarded(x, w.pay(functiontool.Config{}, nil)).say("Pay.")
+	root.End()
 	executed, ours := 0, 0
-	for _, s := range spans.Ended() {
-		if !strings.HasPrefix(s.Name(), "execute_tool traced") {
+	for _, s := range recorder.Ended() {
+		if s.SpanContext().TraceID() != root.SpanContext().TraceID() || !strings.HasPrefix(s.Name(), "execute_tool") {
 			continue
 		}
 		executed++

@@ -2,6 +2,7 @@ package settleadk_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -253,7 +254,7 @@ func TestWhatSteersTheFrameworkIsNotGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := w.start(llmagent.Config{Tools: []tool.Tool{exit, w.pay(functiontool.Config{Name: "wave"}, nil)}},
-		w.plugin(w.executor(), settleadk.Unguarded("wave", "exit_loop")))
+		w.plugin(w.executor(), settleadk.Unguarded("wave")))
 	a.say("Leave.")
 	a.say("Leave.")
 	a.say("Wave.")
@@ -267,4 +268,18 @@ func TestWhatSteersTheFrameworkIsNotGuarded(t *testing.T) {
 	if escalated != 2 || len(w.rows("acme")) != 0 {
 		t.Errorf("%d loops were left, want 2; the ledger has %d rows", escalated, len(w.rows("acme")))
 	}
+}
+
+func TestS18EvidenceAnswersAlsoWhereItHasNoResult(t *testing.T) {
+	w := newWorld(t, scripted.CallTools(scripted.Use("pay", `{"order":7}`)), scripted.Say("Paid."))
+	seen := contract("pay")
+	seen.Contract.NoLookup = false
+	seen.Lookup = func(_ context.Context, q settle.Query[json.RawMessage], _ json.RawMessage) (settle.Evidence, error) {
+		return q.Happened("pay_1", nil), nil
+	}
+	a := w.guarded(w.executor(settle.WithGuarded(seen)), w.pay(functiontool.Config{}, func(agent.Context) error { return errors.New("i/o timeout") }))
+	a.say("Pay.")
+	w.wantActed(1)
+	a.wantResult("pay", 0, "status", "completed")
+	a.wantResult("pay", 0, "message", "pay_1")
 }

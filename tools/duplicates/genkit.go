@@ -65,7 +65,11 @@ func partialApproval(ctx context.Context, w *world) error {
 	}
 	var restarts []*ai.Part
 	for _, call := range first.Interrupts() {
-		restarts = append(restarts, pay.Restart(call, nil))
+		restart, err := pay.RestartWith(call)
+		if err != nil {
+			return err
+		}
+		restarts = append(restarts, restart)
 	}
 	options = append(options, ai.WithMessages(first.History()...))
 	if _, err := genkit.Generate(ctx, g, append(options, ai.WithToolRestarts(restarts[0]))...); err == nil {
