@@ -88,7 +88,7 @@ func TestACallWithoutATaskIsRefused(t *testing.T) {
 func TestACallWithoutAPrincipalIsRefused(t *testing.T) {
 	t.Parallel()
 	w := identified(t, settlemcp.Options{Tenant: "acme"})
-	w.wantRefused(w.client(httpTransport(w.serve(w.server), "nobody"), false, nil, settlemcp.SendTask), w.ctx, nil, jsonrpc.CodeInvalidRequest, "authenticate")
+	w.wantRefused(w.client(httpTransport(w.serve(w.server, true), "nobody"), false, nil, settlemcp.SendTask), w.ctx, nil, jsonrpc.CodeInvalidRequest, "authenticate")
 
 	here, there := mcp.NewInMemoryTransports()
 	if _, err := w.server.Connect(t.Context(), there, nil); err != nil {
@@ -110,7 +110,7 @@ func TestACallWithoutAPrincipalIsRefused(t *testing.T) {
 func TestR6ThePrincipalComesFromTheToken(t *testing.T) {
 	t.Parallel()
 	w := identified(t, settlemcp.Options{Tenant: "acme"})
-	server := w.serve(w.server)
+	server := w.serve(w.server, true)
 	ada := w.client(httpTransport(server, "ada"), false, nil, settlemcp.SendTask)
 	bob := w.client(httpTransport(server, "bob"), true, nil, settlemcp.SendTask)
 	w.ctx = settle.WithPrincipal(w.ctx, settle.Principal{Tenant: "evil", Subject: "ada"})
@@ -139,7 +139,7 @@ func TestTheHostCanNamePrincipalAndTask(t *testing.T) {
 			return settle.Task{ID: "of the host", Goal: "x"}, nil
 		},
 	})
-	session := w.client(httpTransport(w.serve(w.server), "ada"), false, nil) // it knows nothing of tasks
+	session := w.client(httpTransport(w.serve(w.server, true), "ada"), false, nil) // it knows nothing of tasks
 	w.call(session, "book", `{"seat":1}`)
 	if rows := w.rows(); len(rows) != 1 || rows[0].Of.Subject != "team of ada" || rows[0].Of.Task != "of the host" {
 		t.Errorf("the ledger has %+v", rows)

@@ -268,7 +268,9 @@ func TestAnAnswerFitsTheOutputSchemaThatTheClientIsShown(t *testing.T) {
 		w := newWorld(t, settle.WithGuarded(seat))
 		w.addBook(bookIt)
 		mcp.AddTool(w.server, &mcp.Tool{Name: "points", OutputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{}}}`)},
-			func(context.Context, *mcp.CallToolRequest, bookArgs) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+			func(context.Context, *mcp.CallToolRequest, bookArgs) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			})
 		session := w.connect(l, nil)
 		list, err := session.ListTools(w.ctx, nil)
 		if err != nil {

@@ -231,7 +231,10 @@ func TestR24AClientsDeadlineDoesNotReachTheTool(t *testing.T) {
 }
 
 func TestAnInterruptibleToolIsInterrupted(t *testing.T) {
-	t.Parallel()
+	everyLink(t, testInterruptible)
+}
+
+func testInterruptible(t *testing.T, l link) {
 	contract := seat
 	contract.Contract.Interruptible = true
 	w := newWorld(t, settle.WithGuarded(contract))
@@ -242,7 +245,7 @@ func TestAnInterruptibleToolIsInterrupted(t *testing.T) {
 		close(ended)
 		return nil, booked{}, ctx.Err()
 	})
-	session := w.connect(links["http"], nil)
+	session := w.connect(l, nil)
 	ctx, gone := context.WithCancel(w.ctx)
 	go func() { <-entered; gone() }()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "book", Arguments: json.RawMessage(`{"seat":1}`)}); !errors.Is(err, context.Canceled) {

@@ -140,7 +140,7 @@ type link struct {
 var links = map[string]link{
 	"in memory":         {over: inMemory},
 	"http":              {over: overHTTP},
-	"http, 2025-11-25":  {over: overHTTP, old: true},
+	"http, 2025-11-25":  {over: overSessions, old: true},
 	"in memory, before": {over: inMemory, old: true},
 }
 
@@ -167,13 +167,14 @@ func inMemory(w *world) mcp.Transport {
 	return here
 }
 
-func overHTTP(w *world) mcp.Transport {
-	return httpTransport(w.serve(w.server), "ada")
-}
+// overHTTP has no sessions, which 2026-07-28 did away with.
+func overHTTP(w *world) mcp.Transport { return httpTransport(w.serve(w.server, true), "ada") }
+
+func overSessions(w *world) mcp.Transport { return httpTransport(w.serve(w.server, false), "ada") }
 
 // serve runs a server over HTTP; a bearer token is its user's name.
-func (w *world) serve(server *mcp.Server) *httptest.Server {
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+func (w *world) serve(server *mcp.Server, stateless bool) *httptest.Server {
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: stateless})
 	known := auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		return &auth.TokenInfo{UserID: strings.TrimPrefix(token, "nobody"), Expiration: time.Now().Add(time.Hour)}, nil
 	}, nil)

@@ -3,7 +3,9 @@ package mcpwire
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"strings"
 )
 
 // Stored is what the ledger keeps of a result, given as its JSON: the structured
@@ -15,6 +17,7 @@ func Stored(result []byte) ([]byte, error) {
 		return []byte("null"), err
 	}
 	delete(members, "resultType")
+	ownMeta(members)
 	structured := members["structuredContent"]
 	var object map[string]json.RawMessage
 	if json.Unmarshal(structured, &object) == nil && object != nil && object["content"] == nil &&
@@ -22,6 +25,21 @@ func Stored(result []byte) ([]byte, error) {
 		return structured, nil
 	}
 	return json.Marshal(members)
+}
+
+// ownMeta takes out of a result's _meta what the protocol and settle put there.
+func ownMeta(members map[string]json.RawMessage) {
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(members["_meta"], &meta) != nil {
+		return
+	}
+	maps.DeleteFunc(meta, func(name string, _ json.RawMessage) bool {
+		return name == OutcomeKey || strings.HasPrefix(name, "io.modelcontextprotocol/")
+	})
+	delete(members, "_meta")
+	if kept, err := json.Marshal(meta); err == nil && len(meta) > 0 {
+		members["_meta"] = kept
+	}
 }
 
 // repeats says whether the content is empty or says the same as the structured one.
