@@ -1,6 +1,7 @@
 package mcpwire
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -73,6 +74,11 @@ func Widen(schema json.RawMessage) json.RawMessage {
 		object = `"type":"object",` // clients before 2026-07-28 take nothing else at the top
 	}
 	return json.RawMessage(`{` + object + `"anyOf":[` + string(schema) + `,` + answerSchema + `]}`)
+}
+
+// Widened says whether a schema comes from [Widen].
+func Widened(schema json.RawMessage) bool {
+	return bytes.HasSuffix(schema, []byte(answerSchema+"]}"))
 }
 
 func pointsIntoItself(doc any) bool {

@@ -10,6 +10,8 @@ import (
 const (
 	TaskKey    = "io.github.settle-go/task"
 	OutcomeKey = "io.github.settle-go/outcome"
+	// OfferedKey is a tool's own: the server runs it through an executor.
+	OfferedKey = "io.github.settle-go/offered"
 )
 
 // NoTask is what a client is told whose call names no task.
