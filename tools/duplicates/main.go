@@ -40,7 +40,7 @@ func main() {
 
 // situations lists all of them, by framework. Each framework has a file.
 func situations() []situation {
-	return slices.Concat(rawLoop())
+	return slices.Concat(rawLoop(), mcpSDK(), mcpGo())
 }
 
 // report plays the situations and writes the table; it returns in how many of

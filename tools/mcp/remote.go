@@ -57,10 +57,15 @@ var serverName = regexp.MustCompile(`^[a-zA-Z0-9-]+$`)
 // "github_create_issue".
 func (r Remote) ToolName(tool string) string { return r.Name + "_" + tool }
 
-// SchemaDigest is a digest of a tool's input schema, as the client sees it.
+// SchemaDigest is a digest of a tool's input schema, as a client sees it: without
+// the order of its members.
 func SchemaDigest(tool *mcp.Tool) (string, error) {
 	schema, err := json.Marshal(tool.InputSchema)
-	if err != nil {
+	var doc any
+	if err := errors.Join(err, json.Unmarshal(schema, &doc)); err != nil {
+		return "", fmt.Errorf("settlemcp: the input schema is no JSON Schema: %w", err)
+	}
+	if schema, err = json.Marshal(doc); err != nil {
 		return "", fmt.Errorf("settlemcp: the input schema is no JSON Schema: %w", err)
 	}
 	sum := sha256.Sum256(schema)

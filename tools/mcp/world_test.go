@@ -214,6 +214,9 @@ func (w *world) client(over mcp.Transport, old bool, options *mcp.ClientOptions,
 	if err != nil {
 		w.Fatal(err)
 	}
+	if spoken := session.InitializeResult().ProtocolVersion; (spoken == "2025-11-25") != old {
+		w.Fatalf("client and server speak %s", spoken)
+	}
 	w.Cleanup(func() { _ = session.Close() })
 	return session
 }

@@ -131,7 +131,9 @@ var links = map[string]func(w *world, options ...client.ClientOption) *client.Cl
 		return w.over(w.serve(), "ada", options...)
 	},
 	"http, 2025-11-25": func(w *world, options ...client.ClientOption) *client.Client {
-		return w.over(w.serve(), "ada", append(options, client.WithProtocolVersion("2025-11-25"))...)
+		//lint:ignore SA1019 a client of this protocol listens all the time, for what its server asks
+		listening := []transport.StreamableHTTPCOption{transport.WithContinuousListening()}
+		return w.overWith(w.serve(), "ada", listening, append(options, client.WithProtocolVersion("2025-11-25"))...)
 	},
 }
 
@@ -149,7 +151,11 @@ func (w *world) serve() *httptest.Server {
 }
 
 func (w *world) over(s *httptest.Server, user string, options ...client.ClientOption) *client.Client {
-	way, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPHeaders(map[string]string{"User": user}), transport.WithContinuousListening())
+	return w.overWith(s, user, nil, options...)
+}
+
+func (w *world) overWith(s *httptest.Server, user string, more []transport.StreamableHTTPCOption, options ...client.ClientOption) *client.Client {
+	way, err := transport.NewStreamableHTTP(s.URL, append(more, transport.WithHTTPHeaders(map[string]string{"User": user}), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -180,6 +186,16 @@ func (w *world) began(c *client.Client) *client.Client {
 		w.Fatal(err)
 	}
 	return c
+}
+
+func TestTheLinksSpeakTheProtocolsOfToday(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"in process": "2026-07-28", "http": "2026-07-28", "http, 2025-11-25": "2025-11-25"} {
+		w := newWorld(t)
+		if got := w.began(links[name](w)).GetProtocolVersion(); got != want {
+			t.Errorf("%s: client and server speak %s, want %s", name, got, want)
+		}
+	}
 }
 
 func request(tool, args string) mcp.CallToolRequest {
