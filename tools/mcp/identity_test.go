@@ -151,3 +151,39 @@ func TestTheHostCanNamePrincipalAndTask(t *testing.T) {
 	}
 	w.wantActs("book", 1)
 }
+
+// A server of one user's, over stdio, has nothing but its own process.
+func TestTheContextOfASessionCanNamePrincipalAndTask(t *testing.T) {
+	t.Parallel()
+	w := identified(t, settlemcp.Options{Tenant: "acme"})
+	here, there := mcp.NewInMemoryTransports()
+	if _, err := w.server.Connect(settle.WithPrincipal(settle.WithTask(t.Context(), task), caller), there, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.call(w.client(here, false, nil), "book", `{"seat":1}`)
+	if rows := w.rows(); len(rows) != 1 || rows[0].Of.Subject != caller.Subject || rows[0].Of.Task != task.ID {
+		t.Errorf("the ledger has %+v", rows)
+	}
+}
+
+// A token that names nobody isn't the process's own user.
+func TestATokenWithoutAUserIsNotTheSessionsPrincipal(t *testing.T) {
+	t.Parallel()
+	w := identified(t, settlemcp.Options{Tenant: "acme"})
+	w.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			return next(settle.WithPrincipal(ctx, caller), method, req)
+		}
+	})
+	w.wantRefused(w.client(httpTransport(w.serve(w.server, true), "nobody"), false, nil, settlemcp.SendTask), w.ctx, nil, jsonrpc.CodeInvalidRequest, "authenticate")
+}
+
+func TestAServerThatShutsDownDoesNothing(t *testing.T) {
+	t.Parallel()
+	w := identified(t, settlemcp.Options{Tenant: "acme"})
+	session := w.connect(links["http"], nil)
+	if err := w.ex.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.wantRefused(session, w.ctx, nil, jsonrpc.CodeInternalError, "shutting down")
+}

@@ -3,6 +3,11 @@ package settlemcp_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -366,4 +371,42 @@ func TestAGuardedServersOutcomesAreTakenOver(t *testing.T) {
 			t.Errorf("%s there is %s here, want %s", there, out.Status, here)
 		}
 	}
+}
+
+// S16: the transport's HTTP client sends nothing again by itself, also where the
+// server has read a request on a connection that was in use and drops it.
+func TestS16TheServerSeesTheAttemptsThatTheLedgerShows(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	f.addLabel(nil, labelled)
+	var posts atomic.Int32
+	inner := f.serve(f.own, true)
+	target, err := url.Parse(inner.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(body), `"tools/call"`) {
+			if posts.Add(1) < 3 {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		through.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(front.Close)
+	t.Cleanup(front.CloseClientConnections)
+	session := f.client(httpTransport(front, "ada"), false, nil)
+	keyed := settle.Contract{Class: settle.Keyed, Identity: []string{"issue"}, KeyWindow: settle.Permanent, NoLookup: true}
+	out := f.execute(f.imports(f.mapped(session, keyed), session), "tracker_label", `{"issue":7,"label":"late"}`)
+	rows := f.rows()
+	if out.Status != settle.StatusCompleted || len(rows) != 1 || rows[0].Attempt != 3 || posts.Load() != 3 {
+		t.Errorf("got %+v: %d requests, %d attempts", out, posts.Load(), rows[0].Attempt)
+	}
+	f.wantActs("label", 1)
 }

@@ -192,7 +192,7 @@ func TestTheLinksSpeakTheProtocolsOfToday(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"in process": "2026-07-28", "http": "2026-07-28", "http, 2025-11-25": "2025-11-25"} {
 		w := newWorld(t)
-		if got := w.began(links[name](w)).GetProtocolVersion(); got != want {
+		if got := w.began(links[name](w)).ProtocolVersion(); got != want {
 			t.Errorf("%s: client and server speak %s, want %s", name, got, want)
 		}
 	}
