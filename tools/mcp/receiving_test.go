@@ -290,3 +290,51 @@ func TestAnAnswerFitsTheOutputSchemaThatTheClientIsShown(t *testing.T) {
 		}
 	})
 }
+
+// A contract with a schema of its own decides what fits; the server still has no
+// such tool.
+func TestATypedContractWhoseToolIsGoneDoesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settle.WithGuarded(settle.Tool[bookArgs, booked]{Name: "book", Contract: seat.Contract}))
+	w.wantAnswer(w.call(w.connect(links["http"], nil), "book", `{"seat":1}`), settle.StatusNotDone)
+}
+
+// The list is read as it is now, all of its pages.
+func TestTheServersListIsReadAsItIsNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settle.WithGuarded(seat))
+	w.server = mcp.NewServer(&mcp.Implementation{Name: "bookings", Version: "v1"}, &mcp.ServerOptions{PageSize: 1})
+	w.guarded(settlemcp.Options{Tenant: caller.Tenant})
+	run := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		w.act("book")
+		return &mcp.CallToolResult{}, nil
+	}
+	w.server.AddTool(&mcp.Tool{Name: "another", InputSchema: json.RawMessage(`{"type":"object"}`)}, run)
+	w.server.AddTool(&mcp.Tool{Name: "book", InputSchema: json.RawMessage(`{"type":"object","required":["row"]}`)}, run)
+	session := w.connect(links["http"], nil)
+	w.wantAnswer(w.call(session, "book", `{"seat":1}`), settle.StatusInvalidArguments)
+	w.server.AddTool(&mcp.Tool{Name: "book", InputSchema: json.RawMessage(`{"type":"object"}`)}, run)
+	if r := w.call(session, "book", `{"seat":1}`); r.IsError {
+		t.Errorf("got %q", texts(r))
+	}
+	w.wantActs("book", 1)
+}
+
+// From 2026-07-28 on each result says that it is a final one; before, none does.
+func TestAnAnswerSaysThatItIsFinalWhereTheProtocolWantsIt(t *testing.T) {
+	everyLink(t, func(t *testing.T, l link) {
+		w := newWorld(t, settle.WithGuarded(seat))
+		w.addBook(bookIt)
+		session := w.connect(l, nil)
+		w.call(session, "book", `{"seat":1}`)
+		for name, args := range map[string]string{"replay": `{"seat":1}`, "answer": `{"seat":"one"}`} {
+			encoded, err := json.Marshal(w.call(session, "book", args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if final := strings.Contains(string(encoded), `"resultType":"complete"`); final == l.old {
+				t.Errorf("%s: got %s", name, encoded)
+			}
+		}
+	})
+}

@@ -234,3 +234,61 @@ func TestAnImportedToolsCallPassesTheMiddleware(t *testing.T) {
 	}
 	f.wantActs("label", 1)
 }
+
+func TestAKeyedToolsKeyIsSentBesideTheCallersMeta(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	var metas []mcp.Meta
+	f.addLabel(nil, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if metas = append(metas, req.Params.Meta); len(metas) == 1 {
+			return nil, errors.New("reset")
+		}
+		return labelled(ctx, req)
+	})
+	keyed := settle.Contract{Class: settle.Keyed, Identity: []string{"issue"}, KeyWindow: settle.Permanent, NoLookup: true}
+	session := f.sending(f.mapped(f.session(), keyed), nil)
+	r, err := session.CallTool(f.ctx, &mcp.CallToolParams{Name: "label", Meta: mcp.Meta{"mine": "1"}, Arguments: json.RawMessage(`{"issue":7,"label":"late"}`)})
+	if err != nil || len(metas) != 2 || metas[0]["example.com/key"] == nil || metas[0]["example.com/key"] != metas[1]["example.com/key"] || metas[1]["mine"] != "1" {
+		t.Errorf("got %v, %v after %v", r, err, metas)
+	}
+}
+
+// Without any contract the schema is the one that the client has listed.
+func TestArgumentsAreCheckedAgainstTheToolsThatWereListed(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	f.addLabel(nil, labelled)
+	session := f.client(httpTransport(f.serve(f.own, true), "ada"), false, nil, tracker.Sending(f.executor(f.ledger)))
+	if _, err := session.ListTools(f.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.wantAnswer(jsonAgain(t, f.call(session, "label", `{"issue":"seven"}`)), settle.StatusInvalidArguments)
+	if f.calls.Load() != 0 || len(f.rows()) != 0 {
+		t.Errorf("the server was called %d times, the ledger has %d rows", f.calls.Load(), len(f.rows()))
+	}
+}
+
+// changing is an argument that encodes itself in another way each time.
+type changing struct{ times *int }
+
+func (c changing) MarshalJSON() ([]byte, error) {
+	*c.times++
+	return json.Marshal(map[string]any{"issue": *c.times, "label": "late"})
+}
+
+// R29: every attempt sends the arguments as first accepted.
+func TestR29TheArgumentsThatAreSentAreTheOnesThatWereClaimed(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	var sent string
+	f.addLabel(nil, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		sent = string(req.Params.Arguments)
+		return labelled(ctx, req)
+	})
+	if _, err := f.sending(tracker, nil).CallTool(f.ctx, &mcp.CallToolParams{Name: "label", Arguments: changing{new(int)}}); err != nil {
+		t.Fatal(err)
+	}
+	if rows := f.rows(); len(rows) != 1 || string(rows[0].Arguments) != sent {
+		t.Errorf("%s was sent, and the ledger has %s", sent, rows[0].Arguments)
+	}
+}

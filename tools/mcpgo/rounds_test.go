@@ -210,3 +210,21 @@ func TestATaskThatFailsIsUnknown(t *testing.T) {
 		w.wantActs("slow", 1)
 	})
 }
+
+func TestATasksReplayIsNotRounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run := w.guard.Task(mcp.NewTool("slow"), func(context.Context, mcp.CallToolRequest) (*mcp.CreateTaskResult, error) {
+		return &mcp.CreateTaskResult{StructuredContent: map[string]any{"id": int64(1<<53 + 1)}}, nil
+	})
+	ctx := settle.WithPrincipal(w.ctx, caller)
+	for range 2 {
+		r, err := run(ctx, request("slow", `{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(r.StructuredContent); err != nil || string(got) != `{"id":9007199254740993}` {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+}
