@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -142,10 +143,9 @@ func mcpCut(ctx context.Context, w *world) error {
 	s := mcp.NewServer(&mcp.Implementation{Name: "payments", Version: "v1"}, nil)
 	listening := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	defer listening.Close()
-	cut := true
+	var cut atomic.Bool
 	s.AddTool(&mcp.Tool{Name: "pay", InputSchema: paySchema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if w.act("pay"); cut {
-			cut = false
+		if w.act("pay"); !cut.Swap(true) {
 			listening.CloseClientConnections()
 		}
 		return &mcp.CallToolResult{}, nil

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -111,13 +112,14 @@ func ownServer(ctx context.Context, out io.Writer, file string) (err error) {
 // foreignServer imports the tools of a server that nobody guards, once as it
 // describes itself and once as the host knows it. Its stream is cut both times.
 func foreignServer(ctx context.Context, out io.Writer, file string) (err error) {
-	labelled, cut := 0, false
+	var labelled atomic.Int32
+	var cut atomic.Bool
 	server := mcp.NewServer(&mcp.Implementation{Name: "tracker", Version: "v1"}, nil)
 	listening := serve(server)
 	defer listening.Close()
 	server.AddTool(labelTool, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if labelled++; cut {
-			cut = false
+		labelled.Add(1)
+		if cut.Swap(false) {
 			listening.CloseClientConnections() // it has acted; its answer is lost
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "labelled"}}}, nil
@@ -138,15 +140,15 @@ func foreignServer(ctx context.Context, out io.Writer, file string) (err error) 
 		{Name: "known-tracker", Tools: map[string]settlemcp.Mapped{"set_label": {Schema: digest,
 			Contract: settle.Contract{Class: settle.Idempotent, Identity: []string{"issue"}}}}},
 	} {
-		before := labelled
-		cut = true
+		before := labelled.Load()
+		cut.Store(true)
 		said, err := callImported(ctx, file, remote, session, `{"issue":7,"label":"late"}`)
 		if err != nil {
 			return err
 		}
 		say(out, "agent", remote.ToolName("set_label")+` {"issue":7,"label":"late"}`)
 		say(out, "", said)
-		fmt.Fprintf(out, "calls at the server: %d\n", labelled-before)
+		fmt.Fprintf(out, "calls at the server: %d\n", labelled.Load()-before)
 	}
 	return nil
 }

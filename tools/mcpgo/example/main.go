@@ -76,8 +76,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err := talk(ctx, out, c, gate); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "refunds at the payment service: %d, seats booked: %d\n", len(pay.Effects()), d.booked)
-	if len(pay.Effects()) != 1 || d.booked != 1 {
+	fmt.Fprintf(out, "refunds at the payment service: %d, seats booked: %d\n", len(pay.Effects()), d.booked.Load())
+	if len(pay.Effects()) != 1 || d.booked.Load() != 1 {
 		return errors.New("something wasn't done once")
 	}
 	return nil

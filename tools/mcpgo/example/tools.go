@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -28,7 +29,7 @@ var (
 // desk is what the tools work with.
 type desk struct {
 	pay    *farside.PaymentsClient
-	booked int
+	booked atomic.Int32
 }
 
 func (d *desk) refund(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -49,7 +50,7 @@ func (d *desk) book(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolRe
 		return server.NewInputRequestBuilder("").Elicit("sure", mcp.ElicitationParams{Message: "Book this seat?",
 			RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}).ToolResult(), nil
 	}
-	d.booked++
+	d.booked.Add(1)
 	return mcp.NewToolResultText("Booked."), nil
 }
 
