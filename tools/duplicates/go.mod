@@ -8,6 +8,8 @@ require (
 	github.com/cloudwego/eino v0.9.13
 	github.com/cloudwego/eino-ext/components/model/openai v0.1.7
 	github.com/firebase/genkit/go v1.7.0
+	github.com/mark3labs/mcp-go v1.2.1
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/openai/openai-go v1.8.2
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/settle-go/settle v0.0.0
@@ -16,6 +18,8 @@ require (
 	github.com/settle-go/settle/tools/eino v0.0.0
 	github.com/settle-go/settle/tools/genkit v0.0.0
 	github.com/settle-go/settle/tools/langchaingo v0.0.0
+	github.com/settle-go/settle/tools/mcp v0.0.0
+	github.com/settle-go/settle/tools/mcpgo v0.0.0
 	github.com/settle-go/settle/tools/openai v0.0.0
 	github.com/tmc/langchaingo v0.1.14
 	google.golang.org/adk/v2 v2.2.0
@@ -82,6 +86,8 @@ require (
 	github.com/pkoukk/tiktoken-go v0.1.6 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/shopspring/decimal v1.6.0 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
 	github.com/slongfield/pyfmt v0.0.0-20220222012616-ea85ff4c361f // indirect
@@ -111,9 +117,11 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20260112195511-716be5621a96 // indirect
 	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/api v0.293.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260810153831-ec0a7760b754 // indirect
 	google.golang.org/grpc v1.83.0 // indirect
@@ -134,6 +142,8 @@ replace (
 	github.com/settle-go/settle/tools/eino => ../eino
 	github.com/settle-go/settle/tools/genkit => ../genkit
 	github.com/settle-go/settle/tools/langchaingo => ../langchaingo
+	github.com/settle-go/settle/tools/mcp => ../mcp
+	github.com/settle-go/settle/tools/mcpgo => ../mcpgo
 	github.com/settle-go/settle/tools/openai => ../openai
 )
 

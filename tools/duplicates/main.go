@@ -40,7 +40,7 @@ func main() {
 
 // situations lists all of them, by framework. Each framework has a file.
 func situations() []situation {
-	return slices.Concat(rawLoop(), anthropicRunner(), eino(), adkRunner(), genkits(), langchaingo(), fantasyLoop())
+	return slices.Concat(rawLoop(), anthropicRunner(), eino(), adkRunner(), genkits(), mcpSDK(), mcpGo(), langchaingo(), fantasyLoop())
 }
 
 // report plays the situations and writes the table; it returns in how many of

@@ -1,0 +1,90 @@
+package mcpwire
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// Stored is what the ledger keeps of a result, given as its JSON: the structured
+// content alone where nothing else says more, which is the business result as a
+// contract's Resource and a lookup know it (R47); otherwise all of it.
+func Stored(result []byte) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(result, &members); err != nil || members == nil {
+		return []byte("null"), err
+	}
+	delete(members, "resultType")
+	ownMeta(members)
+	structured := members["structuredContent"]
+	var object map[string]json.RawMessage
+	if json.Unmarshal(structured, &object) == nil && object != nil && object["content"] == nil &&
+		len(members) == 2 && repeats(members["content"], structured) {
+		return structured, nil
+	}
+	return json.Marshal(members)
+}
+
+// ownMeta takes out of a result's _meta what the protocol and settle put there.
+func ownMeta(members map[string]json.RawMessage) {
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(members["_meta"], &meta) != nil {
+		return
+	}
+	maps.DeleteFunc(meta, func(name string, _ json.RawMessage) bool {
+		return name == OutcomeKey || strings.HasPrefix(name, "io.modelcontextprotocol/")
+	})
+	delete(members, "_meta")
+	if kept, err := json.Marshal(meta); err == nil && len(meta) > 0 {
+		members["_meta"] = kept
+	}
+}
+
+// repeats says whether the content is empty or says the same as the structured one.
+func repeats(content, structured json.RawMessage) bool {
+	var blocks []map[string]any
+	if json.Unmarshal(content, &blocks) != nil || len(blocks) > 1 {
+		return false
+	}
+	if len(blocks) == 0 {
+		return true
+	}
+	text, _ := blocks[0]["text"].(string)
+	return blocks[0]["type"] == "text" && len(blocks[0]) == 2 && sameJSON([]byte(text), structured)
+}
+
+func sameJSON(a, b []byte) bool {
+	left, ok := exact(a)
+	right, also := exact(b)
+	return ok && also && reflect.DeepEqual(left, right)
+}
+
+// exact reads one JSON value without rounding its numbers.
+func exact(raw []byte) (v any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	ok = json.Valid(raw) && d.Decode(&v) == nil
+	return v, ok
+}
+
+// Loaded is the JSON of a result that [Stored], a lookup or a person gave.
+func Loaded(stored []byte) ([]byte, error) {
+	var members map[string]json.RawMessage
+	switch err := json.Unmarshal(stored, &members); {
+	case err == nil && members == nil:
+		return []byte(`{"content":[]}`), nil
+	case err == nil && members["content"] != nil:
+		return stored, nil
+	case err == nil:
+		return json.Marshal(map[string]any{"content": text(string(stored)), "structuredContent": json.RawMessage(stored)})
+	}
+	var said string
+	if json.Unmarshal(stored, &said) != nil {
+		said = string(stored)
+	}
+	return json.Marshal(map[string]any{"content": text(said)})
+}
+
+func text(s string) []map[string]string { return []map[string]string{{"type": "text", "text": s}} }

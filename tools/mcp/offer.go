@@ -1,0 +1,64 @@
+package settlemcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/mcpwire"
+)
+
+// Offer adds the executor's own tools to a server: those that are named, or all
+// that have a schema. One that the server had under the name is replaced. Name
+// them where the executor also has typed contracts of [settle.WithGuarded], which
+// somebody else runs.
+//
+// Annotations say what the contract does: a Read tool is read-only, an Idempotent
+// one idempotent. An answer's structured content is {status, operation, replayed,
+// resource, result, message}.
+//
+// The tools work without [Guard.Receiving], which lets them pass.
+func (g *Guard) Offer(server *mcp.Server, names ...string) error {
+	declared := g.executor.Tools()
+	for _, name := range names {
+		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && len(d.Schema) > 0 }) {
+			return fmt.Errorf("settlemcp: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
+		}
+	}
+	for _, d := range declared {
+		if len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+			continue
+		}
+		readOnly, idempotent := mcpwire.HintsOf(d.Class)
+		tool := &mcp.Tool{Name: d.Name, Description: d.Description, InputSchema: d.Schema,
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly, IdempotentHint: idempotent}}
+		g.mu.Lock()
+		g.offered[tool] = true
+		g.mu.Unlock()
+		server.AddTool(tool, g.execute)
+	}
+	return nil
+}
+
+// offers says whether the tool is one of the executor's own.
+func (g *Guard) offers(tool *mcp.Tool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.offered[tool]
+}
+
+// execute is the handler of an offered tool.
+func (g *Guard) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, err := g.scope(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.executor.Execute(ctx, settle.Call{Tool: req.Params.Name, Args: req.Params.Arguments})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return answer(out, speaksComplete(req.Session)), nil
+}

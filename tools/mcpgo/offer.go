@@ -1,0 +1,60 @@
+package settlemcpgo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/mcpwire"
+)
+
+// Offer adds the executor's own tools to a server: those that are named, or all
+// that have a schema. One that the server had under the name is replaced. Name
+// them where the executor also has typed contracts of [settle.WithGuarded], which
+// somebody else runs.
+//
+// Annotations say what the contract does: a Read tool is read-only, an Idempotent
+// one idempotent. An answer's structured content is {status, operation, replayed,
+// resource, result, message}.
+//
+// The tools work without [Guard.Middleware], which lets them pass.
+func (g *Guard) Offer(s *server.MCPServer, names ...string) error {
+	declared := g.executor.Tools()
+	for _, name := range names {
+		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && len(d.Schema) > 0 }) {
+			return fmt.Errorf("settlemcpgo: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
+		}
+	}
+	for _, d := range declared {
+		if len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+			continue
+		}
+		readOnly, idempotent := mcpwire.HintsOf(d.Class)
+		tool := mcp.NewToolWithRawSchema(d.Name, d.Description, d.Schema)
+		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &readOnly, IdempotentHint: &idempotent}
+		tool.Meta = g.offered
+		s.AddTool(tool, g.execute)
+	}
+	return nil
+}
+
+// execute is the handler of an offered tool.
+func (g *Guard) execute(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, err := g.scope(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	call, err := callOf(mcp.Tool{}, req)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.executor.Execute(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return answer(out, mcp.Tool{}), nil
+}
