@@ -44,7 +44,7 @@ func (x *Executor) answer(ctx context.Context, r *request, row store.Operation, 
 	if row.State == store.Completed {
 		out.Resource = row.Resource
 		out.Result, out.Reason = r.tool.resultNow(row)
-		out.CorrectedBy = x.corrected(ctx, r, row)
+		out.CorrectedBy = x.corrected(ctx, r.tool, r.intent, row)
 		x.told.set(row.ID, struct{}{})
 	}
 	return x.signals.replayed(ctx, r, row, out)

@@ -269,21 +269,38 @@ func originalNode(byTenant *deriver, intent store.Intent, original store.Operati
 	return node{store.FromOriginal, byTenant.digest()}
 }
 
-// corrected finds the completed compensation of an operation, if its tool has any (R48).
-func (x *Executor) corrected(ctx context.Context, r *request, row store.Operation) string {
-	undo := r.tool.undo
-	if undo == nil {
+// corrected finds the completed compensation of an operation, if its tool has any
+// (R48): of a composite that of a step, since it has none of its own (R49).
+func (x *Executor) corrected(ctx context.Context, b *binding, of store.Intent, row store.Operation) string {
+	if row.Class == store.Composite {
+		return x.correctedStep(ctx, of, row)
+	}
+	if b == nil || b.undo == nil {
 		return ""
 	}
-	n := originalNode(under(r.intent.TenantKey), r.intent, row)
+	n := originalNode(under(of.TenantKey), of, row)
 	claimed, err := x.ledger.Claim(ctx, store.Claim{Look: true, Operation: store.Operation{Intent: row.Intent, Tenant: row.Tenant,
-		Slot: n.slot(under(r.intent.Key), undo.identity, 1), Number: 1, Tool: undo.identity}})
+		Slot: n.slot(under(of.Key), b.undo.identity, 1), Number: 1, Tool: b.undo.identity}})
 	if err != nil {
 		return ""
 	}
 	for _, o := range claimed[0].Slot {
 		if o.State == store.Completed {
 			return o.ID.String()
+		}
+	}
+	return ""
+}
+
+// correctedStep finds the compensation of one of a composite's steps.
+func (x *Executor) correctedStep(ctx context.Context, of store.Intent, row store.Operation) string {
+	steps, err := x.ledger.List(ctx, store.Filter{Tenant: of.TenantName, Intent: row.Intent, Parent: row.ID, States: []store.State{store.Completed}})
+	if err != nil {
+		return ""
+	}
+	for _, step := range steps {
+		if by := x.corrected(ctx, x.byKey[step.Tool], of, step.Operation); by != "" {
+			return by
 		}
 	}
 	return ""

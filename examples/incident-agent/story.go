@@ -85,7 +85,7 @@ func (s *story) effects() string {
 
 func (w *world) ticketsOf(incident string) (n int) {
 	for _, e := range w.tickets.Effects() {
-		if e.Request.Fields["title"] == title(incident) {
+		if e.Fields["title"] == title(incident) {
 			n++
 		}
 	}
@@ -94,7 +94,7 @@ func (w *world) ticketsOf(incident string) (n int) {
 
 func (w *world) mailsOf(incident string) (n int) {
 	for _, e := range w.mail.Effects() {
-		if e.Request.Fields["purpose"] == incident {
+		if e.Fields["purpose"] == incident {
 			n++
 		}
 	}

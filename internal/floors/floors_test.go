@@ -52,7 +52,6 @@ var libraryModules = []string{
 	"github.com/pressly/goose/v3",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 	"go.opentelemetry.io/otel",
-	"go.opentelemetry.io/otel/log",
 	"go.opentelemetry.io/otel/metric",
 	"go.opentelemetry.io/otel/trace",
 	"golang.org/x/text",
