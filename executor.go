@@ -269,13 +269,15 @@ type Declaration struct {
 	// Strict says that the schema may be sent to a provider's strict mode.
 	Strict bool
 	Class  Class
+	// Guarded says that a framework runs the tool ([WithGuarded]): Execute doesn't.
+	Guarded bool
 }
 
 // Tools returns what the model is shown, in the order of registration.
 func (x *Executor) Tools() []Declaration {
 	var all []Declaration
 	for _, b := range x.order {
-		d := Declaration{Name: b.name, Description: b.description, Class: b.contract.Class}
+		d := Declaration{Name: b.name, Description: b.description, Class: b.contract.Class, Guarded: !b.hasDo}
 		if b.schema != nil {
 			d.Schema, d.Strict = slices.Clone(b.offered), b.schema.Strict
 		}

@@ -21,7 +21,7 @@ func Tools(x *settle.Executor, names []string, options ...Option) []tool.Tool {
 	g := newGuard(x, options)
 	var all []tool.Tool
 	for _, d := range x.Tools() {
-		if len(d.Schema) > 0 && (len(names) == 0 || slices.Contains(names, d.Name)) {
+		if !d.Guarded && len(d.Schema) > 0 && (len(names) == 0 || slices.Contains(names, d.Name)) {
 			all = append(all, &ownTool{declared: d, guard: g})
 		}
 	}

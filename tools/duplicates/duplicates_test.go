@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -18,6 +19,20 @@ func TestNoSituationGoesWrongWithSettle(t *testing.T) {
 	}
 	if !strings.Contains(table.String(), "repeated") {
 		t.Errorf("nothing was repeated without settle, so that the table shows nothing:\n%s", table.String())
+	}
+}
+
+func TestTheReadmesTableIsTheOneThatIsPrinted(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	if _, err := report(t.Context(), &table, t.TempDir(), situations()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), table.String()) {
+		t.Errorf("README.md has another table than `make duplicates` prints:\n%s", table.String())
 	}
 }
 

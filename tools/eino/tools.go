@@ -23,7 +23,7 @@ func Tools(x *settle.Executor, names []string, options ...Option) ([]tool.BaseTo
 	var problems []error
 	missing := slices.Clone(names)
 	for _, d := range x.Tools() {
-		if len(names) == 0 && len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+		if d.Guarded || len(names) == 0 && len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })

@@ -33,7 +33,7 @@ type toolFunc = ai.MultipartToolFunc[any]
 func (g *Guard) offer(names []string, with func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef) []ai.ToolRef {
 	var all []ai.ToolRef
 	for _, d := range g.executor.Tools() {
-		if len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
 		g.mu.Lock()

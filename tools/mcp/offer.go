@@ -24,12 +24,12 @@ import (
 func (g *Guard) Offer(server *mcp.Server, names ...string) error {
 	declared := g.executor.Tools()
 	for _, name := range names {
-		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && len(d.Schema) > 0 }) {
+		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && !d.Guarded && len(d.Schema) > 0 }) {
 			return fmt.Errorf("settlemcp: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
 		}
 	}
 	for _, d := range declared {
-		if len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
 		readOnly, idempotent := mcpwire.HintsOf(d.Class)

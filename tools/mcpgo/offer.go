@@ -25,12 +25,12 @@ import (
 func (g *Guard) Offer(s *server.MCPServer, names ...string) error {
 	declared := g.executor.Tools()
 	for _, name := range names {
-		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && len(d.Schema) > 0 }) {
+		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && !d.Guarded && len(d.Schema) > 0 }) {
 			return fmt.Errorf("settlemcpgo: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
 		}
 	}
 	for _, d := range declared {
-		if len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
 		readOnly, idempotent := mcpwire.HintsOf(d.Class)
