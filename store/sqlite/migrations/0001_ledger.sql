@@ -125,8 +125,8 @@ CREATE TABLE settle_outcome (
     resource_digest BLOB NOT NULL,
     PRIMARY KEY (tool, resource_digest)
 ) STRICT, WITHOUT ROWID;
--- The same side effect in other intents (R39).
-CREATE INDEX settle_operation_node ON settle_operation (node) WHERE node IS NOT NULL;
+-- Each further index costs every claim a page of the log. The same side effect in
+-- other intents (R39), which people ask for once per case, is found without one.
 CREATE INDEX settle_operation_parent ON settle_operation (parent, id) WHERE parent IS NOT NULL;
 -- The few that wait for evidence, a call or a person, out of the many that are done.
 CREATE INDEX settle_operation_waiting ON settle_operation (id) WHERE settled_at IS NULL AND lease_until IS NULL;
