@@ -61,7 +61,8 @@ func (w *write) apply(c *store.Change) (store.Operation, error) {
 	return next, w.fileCases(&row, &next, c)
 }
 
-// latest is the row as it stands.
+// latest is the row as it stands. Its bytes become the caller's where the row is
+// written anew, since it is then forgotten or remembered with others.
 func (w *write) latest(id uuid.UUID) (store.Operation, error) {
 	if row, ok := w.recent.get(id); ok {
 		row.Read = w.now
@@ -90,11 +91,11 @@ func (w *write) update(before, after *store.Operation, e *store.Event) error {
 func (w *write) permits(row *store.Operation, c *store.Change) error {
 	if c.Decision != uuid.Nil {
 		if repeated, err := w.has(decided, row.ID[:], c.Decision[:]); err != nil || repeated {
-			return cmp.Or[error](err, &store.StaleError{Current: *row, Repeated: true})
+			return cmp.Or[error](err, &store.StaleError{Current: owned(*row), Repeated: true})
 		}
 	}
 	if row.Version != c.Of.Version || row.State != c.Of.State || row.Tail != c.Of.Tail {
-		return &store.StaleError{Current: *row}
+		return &store.StaleError{Current: owned(*row)}
 	}
 	if c.Start != nil && !row.ResourceKey.IsZero() {
 		if blocked, err := w.blocked(row); err != nil || blocked != nil {
