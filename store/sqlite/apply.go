@@ -42,23 +42,24 @@ func ownChange(c *store.Change) {
 }
 
 func (w *write) apply(c *store.Change) (store.Operation, error) {
-	row, err := w.latest(c.Of.ID)
-	if err != nil {
+	row, next, event := &w.before, &w.after, &w.event
+	var err error
+	if *row, err = w.latest(c.Of.ID); err != nil {
 		return store.Operation{}, err
 	}
 	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
 		return store.Operation{}, &store.MoveError{Move: move}
 	}
-	if err := w.permits(&row, c); err != nil {
+	if err := w.permits(row, c); err != nil {
 		return store.Operation{}, err
 	}
 	change := *c
-	change.Of = row // the same in what guards the write; the chain goes on from the row itself
-	next, event := store.Next(row, change, w.now)
-	if err := w.update(&row, &next, &event); err != nil {
+	change.Of = *row // the same in what guards the write; the chain goes on from the row itself
+	*next, *event = store.Next(*row, change, w.now)
+	if err := w.update(row, next, event); err != nil {
 		return store.Operation{}, err
 	}
-	return next, w.fileCases(&row, &next, c)
+	return *next, w.fileCases(row, next, c)
 }
 
 // latest is the row as it stands. Its bytes become the caller's where the row is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+
+	"github.com/settle-go/settle/store"
 )
 
 // write is the open transaction as a request sees it.
@@ -15,7 +17,11 @@ type write struct {
 	changed bool
 	shapes  shapes
 	recent  *recent
-	args    []driver.Value // used again by each statement with many arguments
+	// What a write works on, used again by each: its row as it was and as it will
+	// be, its event, and the arguments of a statement that has many.
+	before, after store.Operation
+	event         store.Event
+	args          []driver.Value
 }
 
 // exec runs a statement that writes.
