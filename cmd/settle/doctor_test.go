@@ -129,11 +129,11 @@ func TestR57VerifyFindsAForgedJournal(t *testing.T) {
 	}
 	defer db.Close()
 	// Whoever can write the file can drop what guards its journals.
-	if _, err := db.Exec("DROP TRIGGER settle_event_append"); err != nil {
+	if _, err := db.Exec("DROP TRIGGER settle_operation_claimed"); err != nil {
 		t.Fatal(err)
 	}
 	id := uuid.MustParse(first)
-	res, err := db.Exec("UPDATE settle_event SET actor = 'nobody' WHERE operation = ? AND seq = 1", id[:])
+	res, err := db.Exec("UPDATE settle_operation SET claimed_by = 'nobody' WHERE id = ?", id[:])
 	if err != nil {
 		t.Fatal(err)
 	}

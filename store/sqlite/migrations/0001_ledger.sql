@@ -171,6 +171,15 @@ CREATE TRIGGER settle_event_append BEFORE UPDATE ON settle_event
 BEGIN
     SELECT RAISE(ABORT, 'an event is never changed');
 END;
+CREATE TRIGGER settle_operation_claimed BEFORE UPDATE OF claimed_at, claimed_by ON settle_operation
+BEGIN
+    SELECT RAISE(ABORT, 'an event is never changed');
+END;
+CREATE TRIGGER settle_operation_ended BEFORE UPDATE OF ended_at, ended_kind, ended_by, ended_body ON settle_operation
+WHEN OLD.ended_at IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'an event is never changed');
+END;
 
 -- What a person has to settle (R39).
 CREATE TABLE settle_case (
