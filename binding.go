@@ -42,10 +42,12 @@ type binding struct {
 
 	resultVersion int
 
-	decode  func(args []byte) (any, error)
-	do      func(ctx context.Context, op Op, in any) (any, error)
-	lookup  func(ctx context.Context, a *asked, in any) (Evidence, error)
-	upgrade func(version int, result json.RawMessage) (any, error)
+	decode func(args []byte) (any, error)
+	// admitted is decode for arguments that fit today's schema.
+	admitted func(args []byte) (any, error)
+	do       func(ctx context.Context, op Op, in any) (any, error)
+	lookup   func(ctx context.Context, a *asked, in any) (Evidence, error)
+	upgrade  func(version int, result json.RawMessage) (any, error)
 	// resource finds the effect's id in an encoded result.
 	resource func(out any, encoded []byte) string
 	// resultSchema is the JSON Schema of a result, or nil where its type has none.
@@ -114,7 +116,9 @@ func (t Tool[In, Out]) bind(redelivery time.Duration) (*binding, error) {
 
 // erased is a tool's functions without their types.
 type erased struct {
-	decode      func([]byte) (any, error)
+	decode func([]byte) (any, error)
+	// admitted is decode for arguments that fit the schema.
+	admitted    func([]byte) (any, error)
 	do          func(context.Context, Op, any) (any, error)
 	lookup      func(context.Context, *asked, any) (Evidence, error)
 	upgrade     func(int, json.RawMessage) (any, error)
@@ -122,22 +126,29 @@ type erased struct {
 }
 
 func (b *binding) bindFuncs(e erased) {
-	b.decode, b.do, b.lookup, b.upgrade, b.parseResult = e.decode, e.do, e.lookup, e.upgrade, e.parseResult
+	b.decode, b.admitted, b.do, b.lookup, b.upgrade, b.parseResult = e.decode, e.admitted, e.do, e.lookup, e.upgrade, e.parseResult
+	if b.admitted == nil {
+		b.admitted = b.decode
+	}
 }
 
 // erase is the only place that knows a tool's types.
 func (t Tool[In, Out]) erase() erased {
-	e := erased{
-		decode: func(args []byte) (any, error) {
+	decode := func(by func([]byte, any) error) func([]byte) (any, error) {
+		return func(args []byte) (any, error) {
 			var in In
 			if raw, ok := any(&in).(*json.RawMessage); ok {
 				*raw = args
 				return in, nil
 			}
 			// Not in one line: Go leaves open whether in is read before the call.
-			err := contained(func() error { return schema.Decode(args, &in) })
+			err := contained(func() error { return by(args, &in) })
 			return in, err
-		},
+		}
+	}
+	e := erased{
+		decode:   decode(schema.Decode),
+		admitted: decode(schema.Admitted(reflect.TypeFor[In]())),
 		parseResult: func(result []byte) error {
 			var out Out
 			return contained(func() error { return schema.Decode(result, &out) })

@@ -114,6 +114,8 @@ func checkName(role, name string) error {
 		return &NameError{role, "is empty: give it a name (R6, R12)"}
 	case len(name) > maxName:
 		return &NameError{role, fmt.Sprintf("has %d bytes and at most %d are allowed (R12)", len(name), maxName)}
+	case printableASCII(name):
+		return nil // as nearly all are; it is in every normalisation form
 	case !utf8.ValidString(name):
 		return &NameError{role, "isn't valid UTF-8 (R12)"}
 	case !norm.NFC.IsNormalString(name):
@@ -125,4 +127,13 @@ func checkName(role, name string) error {
 		}
 	}
 	return nil
+}
+
+func printableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

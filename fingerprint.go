@@ -38,7 +38,11 @@ func takeFingerprint(byTenant *deriver, version int, tool string, business []par
 	}
 	slices.SortFunc(business, func(a, b part) int { return strings.Compare(a.name, b.name) })
 
-	var f fingerprint
+	size := 0
+	for _, p := range business {
+		size += len(p.name) + fieldRoom
+	}
+	f := fingerprint{fields: make([]byte, 0, size)}
 	for i, p := range business {
 		if i == maxFields {
 			break
@@ -66,6 +70,9 @@ func digestField(byTenant *deriver, version int, tool string, p part) (out [8]by
 	copy(out[:], sum[:])
 	return out
 }
+
+// fieldRoom is what a field takes beside its name, most of which are short.
+const fieldRoom = 1 + 8
 
 func appendField(dst []byte, name string, digest [8]byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(name)))

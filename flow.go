@@ -23,6 +23,10 @@ type flow struct {
 	// denied says that the principal may not run this.
 	denied bool
 
+	// asks is what the ledger is asked next, and has its place here, since a
+	// claim is large and every call makes one.
+	asks [1]store.Claim
+
 	owner uuid.UUID
 	// asked is when the claim was sent: a lease is never longer than the time
 	// since then allows (R22).
@@ -126,31 +130,26 @@ func (f *flow) toOutcome(ctx context.Context) Outcome {
 	if f.early != nil {
 		return *f.early
 	}
-	claim := f.firstClaim()
-	if f.claimed != nil {
-		if out, next := f.decide(ctx, f.claimed); next == nil {
-			return out
-		} else {
-			claim = next
-		}
+	if f.claimed == nil {
+		f.firstClaim()
+	} else if out, next := f.decide(ctx, f.claimed); next == nil {
+		return out
 	}
 	for range maxRounds {
-		out, next := f.settle(ctx, claim)
-		if next == nil {
+		if out, next := f.settle(ctx); next == nil {
 			return out
 		}
-		claim = next
 	}
 	return f.unavailable(errBusyRow)
 }
 
-// settle makes a claim and turns the ledger's answer into an outcome, or into
-// the next claim.
-func (f *flow) settle(ctx context.Context, claim *store.Claim) (Outcome, *store.Claim) {
-	if f.tool.contract.Class == Transactional && !claim.Look && claim.Operation.State == store.Running {
+// settle makes the claim that was prepared last and turns the ledger's answer into
+// an outcome, or into the next claim.
+func (f *flow) settle(ctx context.Context) (Outcome, *store.Claim) {
+	if claim := &f.asks[0]; f.tool.contract.Class == Transactional && !claim.Look && claim.Operation.State == store.Running {
 		return f.transact(ctx, claim)
 	}
-	claimed, err := f.claim(ctx, claim)
+	claimed, err := f.claim(ctx)
 	if err != nil {
 		return f.unavailable(err), nil
 	}
@@ -161,22 +160,23 @@ func (f *flow) settle(ctx context.Context, claim *store.Claim) (Outcome, *store.
 // waiting takes, so that a mistake ends in a refusal and not in a loop.
 const maxRounds = 10_000
 
-// firstClaim asks for number 1, or only looks where something has to be known
+// firstClaim prepares to ask for number 1, or only looks where something has to be known
 // before: a meant repeat, a replacement, arguments that only a record can save.
-func (f *flow) firstClaim() *store.Claim {
+func (f *flow) firstClaim() {
 	// A replay needs no transaction.
 	replay := f.tool.contract.Class == Transactional && (f.call.Redelivered || f.x.seen.has(f.slot))
 	if f.plain() && !replay {
-		return f.newClaim(1)
+		f.newClaim(1)
+	} else {
+		f.look()
 	}
-	return f.look()
 }
 
 func (f *flow) plain() bool {
 	return f.invalid == nil && !f.denied && f.occurrence == 1 && f.call.Replaces == ""
 }
 
-// newClaim is the claim of a number in the call's slot, behind what must stand
+// newClaim prepares the claim of a number in the call's slot, behind what must stand
 // unchanged for it.
 func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 	c := f.tool.contract
@@ -194,7 +194,8 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 	case f.original != nil:
 		o.Parent = f.original.ID
 	}
-	claim := &store.Claim{Operation: o, Lease: c.lease(), After: after, Actor: "caller"}
+	claim := &f.asks[0]
+	*claim = store.Claim{Operation: o, Lease: c.lease(), After: after, Actor: "caller"}
 	if c.Class == Keyed && c.KeyWindow != Permanent {
 		claim.KeyWindow = c.KeyWindow
 	}
@@ -214,19 +215,20 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 	return claim
 }
 
-// look reads what is recorded in the call's slot.
+// look prepares to read what is recorded in the call's slot.
 func (f *flow) look() *store.Claim {
-	return &store.Claim{Look: true, Operation: store.Operation{
+	f.asks[0] = store.Claim{Look: true, Operation: store.Operation{
 		Intent: f.intent.ID, Tenant: f.intent.Tenant, Slot: f.slot, Number: 1,
 		Tool: f.tool.identity, ResourceKey: f.resource,
 	}}
+	return &f.asks[0]
 }
 
-// claim asks the ledger, unless the caller has gone: then nothing new is begun.
+// claim asks the ledger what was prepared last, unless the caller has gone: then nothing new is begun.
 // A claim that is on its way doesn't end with the caller, since one that was cut
 // off halfway would be nobody's. An answer that was lost is asked for again under
 // the same owner, by which the ledger recognises its own row.
-func (f *flow) claim(ctx context.Context, c *store.Claim) (*store.Claimed, error) {
+func (f *flow) claim(ctx context.Context) (*store.Claimed, error) {
 	if ctx.Err() != nil {
 		return nil, errCallerGone
 	}
@@ -234,14 +236,14 @@ func (f *flow) claim(ctx context.Context, c *store.Claim) (*store.Claimed, error
 	err := f.x.persist(detached(ctx), func(ctx context.Context) error {
 		f.asked = time.Now()
 		return f.x.timed(ctx, "claim", func(ctx context.Context) (err error) {
-			claimed, err = f.x.ledger.Claim(ctx, *c)
+			claimed, err = f.x.ledger.Claim(ctx, f.asks[:]...)
 			return err
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	f.x.sent(c.Announce)
+	f.x.sent(f.asks[0].Announce)
 	return &claimed[0], nil
 }
 
@@ -346,7 +348,7 @@ func (f *flow) barred() (Outcome, bool) {
 func (f *flow) repeat(ctx context.Context) (Outcome, *store.Claim) {
 	before := f.look()
 	before.Operation.Slot = f.node.slot(f.byIntent, f.tool.identity, f.occurrence-1)
-	claimed, err := f.claim(ctx, before)
+	claimed, err := f.claim(ctx)
 	if err != nil {
 		return f.unavailable(err), nil
 	}
@@ -411,7 +413,7 @@ func (f *flow) validate(x *Executor) error {
 		}
 	}
 	var err error
-	if f.in, err = f.tool.decode(f.args); err != nil {
+	if f.in, err = f.tool.admitted(f.args); err != nil {
 		return invalidArguments(err)
 	}
 	return nil

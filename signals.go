@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/settle-go/settle/store"
 )
@@ -253,7 +254,11 @@ func errorType(out Outcome) string {
 // attemptSpan is the child span of one attempt.
 type attemptSpan struct{ span trace.Span }
 
+// attempt opens it. Without a trace there is no SDK, and nothing to open.
 func (s *signals) attempt(ctx context.Context, j *job) (context.Context, attemptSpan) {
+	if !j.span.span.SpanContext().IsValid() {
+		return ctx, attemptSpan{noop.Span{}}
+	}
 	ctx, span := s.tracer.Start(ctx, "settle.attempt")
 	if span.IsRecording() {
 		note(span, attribute.Int("settle.attempt.number", j.row.Attempt), attribute.String("settle.operation", j.row.ID.String()))

@@ -47,6 +47,44 @@ func Decode(data []byte, into any) error {
 	return invalidFor(l.problems)
 }
 
+// Admitted returns [Decode] for data that the schema of type t has admitted. That
+// has refused unknown fields already, so that a type without an interface in it
+// can be read without a decoder of its own for each call.
+func Admitted(t reflect.Type) func(data []byte, into any) error {
+	if holdsInterface(t, nil) {
+		return Decode
+	}
+	return func(data []byte, into any) error {
+		if json.Unmarshal(data, into) == nil {
+			return nil
+		}
+		reflect.ValueOf(into).Elem().SetZero()
+		return Decode(data, into)
+	}
+}
+
+// holdsInterface says whether a value of the type can hold an interface that
+// encoding/json fills in by itself. above are the types that t is within.
+func holdsInterface(t reflect.Type, above []reflect.Type) bool {
+	if has(t, unmarshaler) || has(t, textUnmarshaler) || slices.Contains(above, t) {
+		return false
+	}
+	above = append(above, t)
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holdsInterface(t.Elem(), above)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if holdsInterface(t.Field(i).Type, above) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // locator finds the fields that can't be decoded, by decoding each by itself:
 // the errors of encoding/json name no field where a method failed, and quote
 // values (R55).

@@ -3,7 +3,9 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +93,41 @@ func TestDecodeIntoNoPointerIsTheCallersMistake(t *testing.T) {
 	for _, into := range []any{decoded{}, nil, (*decoded)(nil)} {
 		if err := Decode([]byte(`{}`), into); err == nil || errors.As(err, &invalid) {
 			t.Errorf("into %T: %v", into, err)
+		}
+	}
+}
+
+type withoutInterface struct {
+	Small uint8              `json:"small"`
+	By    map[string]*int64  `json:"by"`
+	When  time.Time          `json:"when"`
+	More  []withoutInterface `json:"more"`
+}
+
+// TestWhatIsAdmittedIsDecodedAlike compares the short way with Decode, also for
+// what a schema admits and the type doesn't hold.
+func TestWhatIsAdmittedIsDecodedAlike(t *testing.T) {
+	t.Parallel()
+	texts := []string{`{}`, `null`, `{"small":255,"by":{"a":9007199254740993,"b":null},"when":"2026-01-02T03:04:05.6Z"}`,
+		`{"more":[{"small":1,"more":[]},{}]}`, `{"small":7,"by":{"a":1},"when":"2026-02-30T00:00:00Z"}`, `{"by":{"a":1},"small":300}`,
+		`{"any":[9007199254740993,{"id":1}],"quoted":"5","ptr":"p"}`, `{"small":1,"two":[true,1]}`}
+	alike(t, func() any { return new(withoutInterface) }, texts)
+	alike(t, func() any { return new(*withoutInterface) }, texts)
+	alike(t, func() any { return new(decoded) }, texts)
+	alike(t, func() any { return new([]any) }, []string{`[1e2,9007199254740993]`, `{}`})
+}
+
+func alike(t *testing.T, room func() any, texts []string) {
+	t.Helper()
+	for _, text := range texts {
+		want, got := room(), room()
+		admitted := Admitted(reflect.TypeOf(got).Elem())
+		wanted, err := Decode([]byte(text), want), admitted([]byte(text), got)
+		if wanted != nil && strings.Contains(wanted.Error(), "unknown field") {
+			continue // a schema doesn't admit it
+		}
+		if fmt.Sprint(err) != fmt.Sprint(wanted) || wanted == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%T from %s: got %+v and %v, want %+v and %v", got, text, got, err, want, wanted)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (f *fit) admitsString(text string) bool {
 	if f.length != unbounded && !f.length.holds(int64(utf8.RuneCountInString(text))) {
 		return false
 	}
-	return f.formatted(text)
+	return f.format == nil || f.formatted(text)
 }
 
 // formatted asks the format, which is one of strings and lets most else pass.
@@ -206,7 +206,7 @@ const maxPlain = 64
 // admitsNumber leaves to Validate what isn't written as plain digits.
 func (f *fit) admitsNumber(literal string) bool {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil && literal != "-0" {
-		return f.value.holds(n) && f.formatted(json.Number(literal))
+		return f.value.holds(n) && (f.format == nil || f.formatted(json.Number(literal)))
 	}
 	return !f.whole && f.value == unbounded && f.format == nil && len(literal) <= maxPlain && !strings.ContainsAny(literal, "eE")
 }

@@ -42,29 +42,31 @@ func ownChange(c *store.Change) {
 }
 
 func (w *write) apply(c *store.Change) (store.Operation, error) {
-	row, err := w.latest(c.Of.ID)
-	if err != nil {
+	row, next, event := &w.before, &w.after, &w.event
+	var err error
+	if *row, err = w.latest(c.Of.ID); err != nil {
 		return store.Operation{}, err
 	}
 	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
 		return store.Operation{}, &store.MoveError{Move: move}
 	}
-	if err := w.permits(&row, c); err != nil {
+	if err := w.permits(row, c); err != nil {
 		return store.Operation{}, err
 	}
 	change := *c
-	change.Of = row // the same in what guards the write; the chain goes on from the row itself
-	next, event := store.Next(row, change, w.now)
-	if err := w.update(&row, &next, &event); err != nil {
+	change.Of = *row // the same in what guards the write; the chain goes on from the row itself
+	*next, *event = store.Next(*row, change, w.now)
+	if err := w.update(row, next, event); err != nil {
 		return store.Operation{}, err
 	}
-	if err := w.announce(&next, c.Announce); err != nil {
+	if err := w.announce(next, c.Announce); err != nil {
 		return store.Operation{}, err
 	}
-	return next, w.fileCases(&row, &next, c)
+	return *next, w.fileCases(row, next, c)
 }
 
-// latest is the row as it stands.
+// latest is the row as it stands. Its bytes become the caller's where the row is
+// written anew, since it is then forgotten or remembered with others.
 func (w *write) latest(id uuid.UUID) (store.Operation, error) {
 	if row, ok := w.recent.get(id); ok {
 		row.Read = w.now
@@ -93,11 +95,11 @@ func (w *write) update(before, after *store.Operation, e *store.Event) error {
 func (w *write) permits(row *store.Operation, c *store.Change) error {
 	if c.Decision != uuid.Nil {
 		if repeated, err := w.has(decided, row.ID[:], c.Decision[:]); err != nil || repeated {
-			return cmp.Or[error](err, &store.StaleError{Current: *row, Repeated: true})
+			return cmp.Or[error](err, &store.StaleError{Current: owned(*row), Repeated: true})
 		}
 	}
 	if row.Version != c.Of.Version || row.State != c.Of.State || row.Tail != c.Of.Tail {
-		return &store.StaleError{Current: *row}
+		return &store.StaleError{Current: owned(*row)}
 	}
 	if c.Start != nil && !row.ResourceKey.IsZero() {
 		if blocked, err := w.blocked(row); err != nil || blocked != nil {

@@ -215,22 +215,25 @@ func (w *write) holding(c *store.Claim) ([]store.Entry, error) {
 
 // insert records the operation with its first event, unless its place is taken.
 func (w *write) insert(claim *store.Claim) (answer store.Claimed, made bool, err error) {
+	none, row, event := &w.before, &w.after, &w.event
 	c := *claim // the request may run once more and must meet the claim as it was
 	if !c.Operation.ResourceKey.IsZero() {
-		if err := w.number(&c.Operation); err != nil {
+		*row = c.Operation
+		if err := w.number(row); err != nil {
 			return answer, false, err
 		}
+		c.Operation = *row
 	}
-	var none store.Operation
-	row, event := store.First(c, w.now)
-	args, set := changed(w.args[:0], &none, &row)
-	args, own := ownEvent(args, &event)
+	*none = store.Operation{}
+	*row, *event = store.First(c, w.now)
+	args, set := changed(w.args[:0], none, row)
+	args, own := ownEvent(args, event)
 	w.args = args
 	if n, err := w.exec(w.shapes.insert(set|own), args...); err != nil || n == 0 {
 		return answer, false, err
 	}
 	if own == 0 {
-		if err := w.journal(&event); err != nil {
+		if err := w.journal(event); err != nil {
 			return answer, false, err
 		}
 	}
@@ -239,15 +242,16 @@ func (w *write) insert(claim *store.Claim) (answer store.Claimed, made bool, err
 			return answer, false, err
 		}
 	}
-	if err := w.fileCases(&none, &row, &store.Change{}); err != nil {
+	if err := w.fileCases(none, row, &store.Change{}); err != nil {
 		return answer, false, err
 	}
-	if err := w.announce(&row, c.Announce); err != nil {
+	if err := w.announce(row, c.Announce); err != nil {
 		return answer, false, err
 	}
-	w.recent.keep(&row)
-	lower, err := w.lower(&row)
-	return store.Claimed{Won: true, Operation: row, Others: lower}, true, err
+	w.recent.keep(row)
+	answer.Won, answer.Operation = true, *row
+	answer.Others, err = w.lower(row)
+	return answer, true, err
 }
 
 func (w *write) journal(e *store.Event) error {

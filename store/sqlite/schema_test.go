@@ -46,6 +46,7 @@ func TestTheDatabaseRefusesWhatTheProtocolForbids(t *testing.T) {
 	o := w.won(i, func(o *store.Operation) { o.Unique, o.ResourceKey = storetest.DigestOf("u"), storetest.DigestOf("r") })
 	w.apply(storetest.Change(o, store.Running))
 	w.apply(storetest.Completion(w.won(i), "r-1", func(c *store.Change) { c.ByAttribute = true }))
+	plain := w.apply(storetest.Completion(w.won(i), "r-2"))
 	other := w.won(i, func(o *store.Operation) { o.ResourceKey = storetest.DigestOf("r") })
 	resource := storetest.DigestOf("r-1")
 	c := w.sql()
@@ -58,6 +59,8 @@ func TestTheDatabaseRefusesWhatTheProtocolForbids(t *testing.T) {
 	}{
 		"R20 a move that isn't in the state table": {event, []any{o.ID[:], 3, "running>abandoned"}, "FOREIGN KEY"},
 		"R57 two events with one number":           {event, []any{o.ID[:], 2, "running>completed"}, "UNIQUE"},
+		"R57 a changed claim":                      {"UPDATE settle_operation SET claimed_by = 'x' WHERE id = ?", []any{plain.ID[:]}, "never changed"},
+		"R57 a changed outcome":                    {"UPDATE settle_operation SET ended_body = NULL WHERE id = ?", []any{plain.ID[:]}, "never changed"},
 		"R57 a changed event":                      {"UPDATE settle_event SET actor = 'x' WHERE operation = ?", []any{o.ID[:]}, "never changed"},
 		"R19 two operations in one place": {
 			"UPDATE settle_operation SET slot = ? WHERE id = ?", []any{o.Slot[:], other.ID[:]}, "intent, settle_operation.slot, settle_operation.number"},

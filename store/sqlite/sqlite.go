@@ -113,7 +113,7 @@ func (l *Ledger) open(ctx context.Context, exists bool) (err error) {
 // empty one.
 func (l *Ledger) connectWriter(ctx context.Context) (*conn, error) {
 	pragmas := []string{
-		"cache_size = -4096",        // KiB
+		"cache_size = -16384",       // KiB
 		"wal_autocheckpoint = 4096", // pages, 16 MiB
 		"busy_timeout = 0",          // from here on see patiently
 	}

@@ -4,16 +4,24 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+
+	"github.com/settle-go/settle/store"
 )
 
 // write is the open transaction as a request sees it.
 type write struct {
 	view
+	// since is the ledger's instant before the transaction, once it is read.
+	since *int64
 	// changed says that something was written since the transaction began.
 	changed bool
 	shapes  shapes
 	recent  *recent
-	args    []driver.Value // used again by each statement with many arguments
+	// What a write works on, used again by each: its row as it was and as it will
+	// be, its event, and the arguments of a statement that has many.
+	before, after store.Operation
+	event         store.Event
+	args          []driver.Value
 }
 
 // exec runs a statement that writes.
@@ -60,12 +68,14 @@ func (w *writer) patiently(statement string) error {
 // perform runs the requests of a batch. Without savepoints it stops at the
 // first that fails; with them it undoes what that one did and goes on.
 func (w *writer) perform(tx *write, batch []*request, results []error, savepoints bool) error {
-	var stored int64
-	if _, err := tx.first([]any{&stored}, readClock); err != nil {
-		return err
+	if tx.since == nil {
+		tx.since = new(int64)
+		if _, err := tx.first([]any{tx.since}, readClock); err != nil {
+			return err
+		}
 	}
 	for i, r := range batch {
-		tx.now = w.ledger.clock.read(stored)
+		tx.now = w.ledger.clock.read(*tx.since)
 		run := r.do
 		if savepoints {
 			run = isolated(r.do)

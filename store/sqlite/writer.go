@@ -38,7 +38,8 @@ type writer struct {
 	shapes shapes
 	recent recent
 
-	answered int // how many requests the last batch had
+	answered int           // how many requests the last batch had
+	idle     time.Duration // how long the present one has waited for more
 
 	mu     sync.Mutex
 	queue  []*request
@@ -149,22 +150,30 @@ func (w *writer) run() {
 	}
 }
 
-// serve takes one batch through one transaction. The batch is taken only once
+// serve takes one batch through one transaction. Requests are taken only once
 // the database's write lock is held: what came meanwhile shares the commit, and
-// who left meanwhile was never begun.
+// who left meanwhile was never begun. So does what comes while they are performed.
 func (w *writer) serve() {
-	n := w.gather()
+	n := w.queued()
 	w.ledger.turn <- struct{}{}
 	defer func() { <-w.ledger.turn }()
 	if err := w.begin(); err != nil {
 		answer(w.take(n), unwritten(err)) // those who came later have their own time to wait
 		return
 	}
-	batch := w.take(maxBatch)
-	w.answered = len(batch)
-	results := make([]error, len(batch))
+	var batch []*request
+	var results []error
+	var err error
 	tx := w.transaction()
-	err := w.perform(tx, batch, results, false)
+	expected := min(n+w.answered, maxBatch)
+	w.idle = 0
+	for more := w.take(maxBatch); len(more) > 0; more = w.gather(len(batch), expected) {
+		batch, results = append(batch, more...), append(results, make([]error, len(more))...)
+		if err = w.perform(tx, more, results[len(batch)-len(more):], false); err != nil {
+			break
+		}
+	}
+	w.answered = len(batch)
 	if err != nil && len(batch) > 1 {
 		tx, err = w.again(batch, results, err)
 	}
@@ -189,24 +198,22 @@ const (
 	gatherAll  = 200 * time.Microsecond
 )
 
-// gather lets the callers whom the last commit answered hand in what they want
-// next. Without it the first of them would get a commit of its own, and the
-// others would wait for the disk twice. It only makes way for who is running
-// already, and where one caller writes alone it doesn't wait at all.
-func (w *writer) gather() int {
-	now := w.queued()
-	if w.answered <= 1 {
-		return now
-	}
-	expected := min(now+w.answered, maxBatch)
-	start := time.Now()
-	for last, at := start, start; now < expected && at.Sub(last) < gatherNext && at.Sub(start) < gatherAll; at = time.Now() {
-		runtime.Gosched()
-		if n := w.queued(); n > now {
-			now, last = n, at
+// gather takes what the callers whom the last commit answered want next, while
+// the transaction that they will share is under way. Without it the first of them
+// would get a commit of its own, and the others would wait for the disk twice. It
+// only makes way for who is running already, and where one caller writes alone
+// it doesn't wait at all.
+func (w *writer) gather(taken, expected int) []*request {
+	var waited time.Duration
+	wait, start := w.answered > 1 && taken < expected, time.Now()
+	for ; w.queued() == 0; waited = time.Since(start) {
+		if !wait || waited > gatherNext || w.idle+waited > gatherAll {
+			return nil
 		}
+		runtime.Gosched()
 	}
-	return now
+	w.idle += waited
+	return w.take(maxBatch - taken)
 }
 
 func (w *writer) queued() int {
