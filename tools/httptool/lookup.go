@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/settle-go/settle"
@@ -35,8 +36,8 @@ type Lookup struct {
 	States map[string]State
 	// Result is the JSON path of the result in what was found. Default: all of it.
 	Result string
-	// Compare maps arguments to JSON paths in what was found. Where one differs, a
-	// person decides (R34).
+	// Compare maps top-level arguments, ignored ones apart, to JSON paths in what
+	// was found. Where one differs, a person decides (R34).
 	Compare map[string]string
 	// ByAttribute says that what is asked for isn't the key but a business
 	// attribute, which others may have as well. Created is then the JSON path of
@@ -74,8 +75,9 @@ func (l Lookup) read(d *arguments.Declared) (*lookup, error) {
 	problems := []error{err}
 	paths := []string{l.List, l.State, l.Result, l.Created}
 	for field, path := range l.Compare {
-		_, err := d.Use(field)
-		problems = append(problems, err)
+		if _, err := d.Use(field); err != nil || strings.ContainsAny(field, "./") {
+			problems = append(problems, fmt.Errorf("Compare names %q, which is no top-level argument", field))
+		}
 		paths = append(paths, path)
 	}
 	for _, path := range paths {
