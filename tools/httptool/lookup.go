@@ -37,7 +37,7 @@ type Lookup struct {
 	// Result is the JSON path of the result in what was found. Default: all of it.
 	Result string
 	// Compare maps top-level arguments, ignored ones apart, to JSON paths in what
-	// was found. Where one differs, a person decides (R34).
+	// was found, of the same JSON type. Where one differs, a person decides (R34).
 	Compare map[string]string
 	// ByAttribute says that what is asked for isn't the key but a business
 	// attribute, which others may have as well. Created is then the JSON path of
