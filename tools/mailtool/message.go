@@ -107,5 +107,6 @@ func (m Message) letter(from, replyTo *mail.Address, id string, at time.Time) ([
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
 	_, err := w.Write([]byte(m.Text))
-	return b.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // which writes the last line
+	return b.Bytes(), err
 }
