@@ -29,7 +29,7 @@ type relay struct {
 	implicit bool
 	noTLS    bool
 	// script is what happens at a step: greeting, EHLO, STARTTLS, AUTH, MAIL,
-	// RCPT, DATA, text (after 1000 bytes of it), end.
+	// RCPT, DATA, end.
 	script map[string]string
 
 	mu       sync.Mutex
@@ -172,11 +172,6 @@ func (s *session) obey(word, rest string) bool {
 
 // text reads a message to its end, and takes it unless the script says otherwise.
 func (s *session) text() bool {
-	if s.script["text"] == cut {
-		_, _ = io.CopyN(io.Discard, s.in, 1000)
-		_ = s.conn.(*net.TCPConn).SetLinger(0) // a reset, which the client meets while it writes
-		return false
-	}
 	var data strings.Builder
 	for {
 		line, err := s.in.ReadString('\n')

@@ -212,6 +212,8 @@ func wordEnd(text string) int {
 	return n
 }
 
-func digit(c byte) bool  { return c >= '0' && c <= '9' }
-func begins(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 }
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+func begins(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
 func inWord(c byte) bool { return begins(c) || digit(c) || c == '$' }
