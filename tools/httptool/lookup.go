@@ -95,7 +95,7 @@ func (l Lookup) read(d *arguments.Declared) (*lookup, error) {
 	}
 	made.follow = made.method == http.MethodGet || made.method == http.MethodHead
 	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("Lookup: %w", err)
+		return nil, fmt.Errorf("the lookup: %w", err)
 	}
 	return &lookup{l, made}, nil
 }

@@ -284,7 +284,7 @@ func TestWrongDeclarationsAreRefused(t *testing.T) {
 		"nothing is done with amount":  func(s *httptool.Spec) { s.Request.Body = `{"o":"{order_id}"}` },
 		"is the client's as well":      func(s *httptool.Spec) { s.KeyHeader = "x-api-key" },
 		"is under Header as well":      func(s *httptool.Spec) { s.KeyHeader = "X-K"; s.Request.Header = map[string]string{"x-k": "1"} },
-		"isn't an answer's status":     func(s *httptool.Spec) { s.Meanings = map[int]httptool.Meaning{100: httptool.Happened} },
+		"isn't an answer's":            func(s *httptool.Spec) { s.Meanings = map[int]httptool.Meaning{100: httptool.Happened} },
 		"asks for no {settle_key}":     func(s *httptool.Spec) { s.Lookup = &httptool.Lookup{Request: httptool.Request{Path: "/"}} },
 		"no top-level argument":        func(s *httptool.Spec) { s.Lookup = lookupBy(&httptool.Lookup{Compare: map[string]string{"sum": "x"}}) },
 		"State and States go together": func(s *httptool.Spec) { s.Lookup = lookupBy(&httptool.Lookup{State: "state"}) },

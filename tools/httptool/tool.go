@@ -127,7 +127,7 @@ func (e *endpoint[In, Out]) checkPaths() error {
 	}
 	for status, meaning := range e.spec.Meanings {
 		if status < 200 || status > 599 || meaning > AlreadySo {
-			problems = append(problems, fmt.Errorf("Meanings: %d isn't an answer's status, or has no meaning", status))
+			problems = append(problems, fmt.Errorf("the status %d in Meanings isn't an answer's, or has no meaning", status))
 		}
 	}
 	return errors.Join(problems...)

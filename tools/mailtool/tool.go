@@ -82,11 +82,11 @@ func (t *tool) read() (err error) {
 		note(fmt.Errorf("its class is %s: a relay takes the same mail twice, so the class is Unsafe", t.config.Contract.Class))
 	}
 	if t.from, err = sender(t.config.From); err != nil {
-		note(fmt.Errorf("From %w", err))
+		note(fmt.Errorf("the field From %w", err))
 	}
 	if t.config.ReplyTo != "" {
 		if t.replyTo, err = sender(t.config.ReplyTo); err != nil {
-			note(fmt.Errorf("ReplyTo %w", err))
+			note(fmt.Errorf("the field ReplyTo %w", err))
 		}
 	}
 	if t.config.Domain == "" && t.from != nil {
@@ -94,7 +94,7 @@ func (t *tool) read() (err error) {
 	}
 	if t.from != nil {
 		if _, err := parseAddress("key@" + t.config.Domain); err != nil {
-			note(errors.New("Domain is no host name"))
+			note(errors.New("the field Domain is no host name"))
 		}
 	}
 	return errors.Join(problems...)

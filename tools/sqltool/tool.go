@@ -150,7 +150,7 @@ func (t *tool[In, Out]) read() error {
 	for i, c := range t.spec.Checks {
 		t.checks = append(t.checks, parse("check", i, c.SQL, checksBegin))
 		if c.Otherwise == "" {
-			note("check", i, errors.New("Otherwise is empty: say what the model is told where the condition isn't met"))
+			note("check", i, errors.New("its Otherwise is empty: say what the model is told where the condition isn't met"))
 		}
 	}
 	results := 0
@@ -160,7 +160,7 @@ func (t *tool[In, Out]) read() error {
 			note("statement", i, errors.New("it changes nothing and isn't the Result: make it a check"))
 		}
 		if s.Rows > Any {
-			note("statement", i, errors.New("Rows is none of One, Some and Any"))
+			note("statement", i, errors.New("its Rows is none of One, Some and Any"))
 		}
 		if s.Result {
 			results++
