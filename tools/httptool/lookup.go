@@ -85,7 +85,7 @@ func (l Lookup) read(d *arguments.Declared) (*lookup, error) {
 		problems = append(problems, err)
 	}
 	if (l.State == "") != (len(l.States) == 0) {
-		problems = append(problems, errors.New("State and States go together: give both, or neither"))
+		problems = append(problems, errors.New("its State and States go together: give both, or neither"))
 	}
 	if l.Created != "" && !l.ByAttribute {
 		problems = append(problems, errors.New("the field Created is for a lookup that is ByAttribute"))
