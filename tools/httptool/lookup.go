@@ -76,7 +76,7 @@ func (l Lookup) read(d *arguments.Declared) (*lookup, error) {
 	paths := []string{l.List, l.State, l.Result, l.Created}
 	for field, path := range l.Compare {
 		if _, err := d.Use(field); err != nil || strings.ContainsAny(field, "./") {
-			problems = append(problems, fmt.Errorf("Compare names %q, which is no top-level argument", field))
+			problems = append(problems, fmt.Errorf("the field Compare names %q, which is no top-level argument", field))
 		}
 		paths = append(paths, path)
 	}
