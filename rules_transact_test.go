@@ -173,8 +173,8 @@ func TestR53AHandlerThatNeverReturnsLosesItsTransaction(t *testing.T) {
 		s.after = func(context.Context, reserveArgs) error { <-release; return nil }
 		p := w.start(s.reserve(func(c *settle.Contract) { c.Timeout = time.Millisecond }))
 		w.want(p.call(reserving("chair", "ann")), settle.StatusNotDone)
-		s.after = nil
-		w.want(w.start(s.reserve()).call(reserving("chair", "ann")), settle.StatusCompleted)
+		quick := &shelf{world: w, table: s.table} // the stuck handler still has the other one
+		w.want(w.start(quick.reserve()).call(reserving("chair", "ann")), settle.StatusCompleted)
 		s.holds(1)
 	})
 }
