@@ -20,9 +20,8 @@ const (
 	headerSignature = "webhook-signature"
 
 	secretPrefix = "whsec_"
-	// leastSecret is what a secret must have, in bytes. Standard Webhooks asks for
-	// 24 to 64 of new ones, and has a shorter one in its examples.
-	leastSecret = 16
+	// leastSecret is what a secret must have, in bytes.
+	leastSecret = 24
 	// tolerance is how far a timestamp may be from the receiver's clock.
 	tolerance = 5 * time.Minute
 )
