@@ -265,7 +265,7 @@ func (w *world) age(d time.Duration) {
 		w.exec(w.beside, fmt.Sprintf("UPDATE settle_outbox SET due_at = due_at - %d", d.Microseconds()))
 		return
 	}
-	w.exec(w.beside, fmt.Sprintf("UPDATE outbox SET due_at = due_at - %d * interval '1 microsecond'", d.Microseconds()))
+	w.exec(w.beside, fmt.Sprintf("UPDATE outbox SET due_at = due_at - %[1]d * interval '1 microsecond', leased_until = leased_until - %[1]d * interval '1 microsecond'", d.Microseconds()))
 }
 
 // process is one with an executor and a ledger of its own.
