@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os/exec"
 	"strings"
 	"sync"
@@ -89,8 +90,8 @@ func (c *consumer) onceMore() bool {
 // awaitLock waits until a connection of this test's waits for a lock.
 func (c *consumer) awaitLock() {
 	c.Helper()
-	const waiting = `SELECT count(*) FROM pg_locks l JOIN pg_locks r ON r.pid = l.pid
-		WHERE NOT l.granted AND r.relation = 'settle_inbox'::regclass`
+	const waiting = `SELECT count(*) FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')`
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		var n int
 		if err := c.pool.QueryRow(c.Context(), waiting).Scan(&n); err != nil {
@@ -100,7 +101,7 @@ func (c *consumer) awaitLock() {
 			return
 		}
 	}
-	c.Fatal("nobody waits for the first delivery's transaction")
+	c.Fatal("nobody waits for the first transaction")
 }
 
 // Of many at once, one is told that it is new.
@@ -217,16 +218,24 @@ func TestR55AnImpossibleNameIsRefusedWithoutBeingRepeated(t *testing.T) {
 func TestSeveralProcessesCreateTheTable(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, pgtest.New(t))
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			if _, err := pool.Exec(t.Context(), inbox.Postgres); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
 	c := &consumer{T: t, begin: beginPgx(pool), pool: pool}
+	first, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Rollback(context.Background())
+	if _, err := first.Exec(t.Context(), inbox.Postgres); err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		_, err := pool.Exec(t.Context(), inbox.Postgres)
+		second <- err
+	}()
+	c.awaitLock()
+	if err := errors.Join(first.Commit(t.Context()), received(t, second)); err != nil {
+		t.Error(err)
+	}
 	c.in(func(tx transaction) { c.wants(tx, "desk", "1", true) })
 }
 

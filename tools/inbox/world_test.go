@@ -84,7 +84,10 @@ func onPgx(t *testing.T) *consumer {
 func newPool(t *testing.T, db *pgtest.DB, options ...pgtest.PoolOption) *pgxpool.Pool {
 	t.Helper()
 	schema := db.Schema(t)
-	pool := db.Pool(t, append(options, pgtest.MaxConns(8), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })...)
+	pool := db.Pool(t, append(options, pgtest.MaxConns(8), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["search_path"] = schema
+		c.ConnConfig.RuntimeParams["application_name"] = schema
+	})...)
 	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA "+schema); err != nil {
 		t.Fatal(err)
 	}
