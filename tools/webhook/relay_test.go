@@ -71,16 +71,14 @@ func TestR54AKilledRelayDeliversAgain(t *testing.T) {
 		p := w.start(w.receiver.URL)
 		operations := p.reserves("chair")
 		arrived, killed := make(chan struct{}), make(chan struct{})
-		w.committed = func() {
+		w.onCommit(func() {
 			close(arrived)
 			<-killed
-		}
+		})
 		kill := w.relayInAnotherProcess()
 		wait(w, arrived)
 		kill()
-		w.mu.Lock()
-		w.committed = nil
-		w.mu.Unlock()
+		w.onCommit(nil)
 		close(killed)
 		if report := p.relays(); report.Fetched != 0 {
 			w.Errorf("within the lease of the one that died: %+v", report)

@@ -225,6 +225,13 @@ func (w *world) take(ctx context.Context, e webhook.Event) error {
 	return nil
 }
 
+// onCommit has f called between the consumer's next commits and their answers.
+func (w *world) onCommit(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.committed = f
+}
+
 // hadEffects requires that each event of the operations had one effect, in order.
 func (w *world) hadEffects(operations ...string) {
 	w.Helper()
