@@ -51,7 +51,9 @@ func (x *Executor) Run(ctx context.Context) error {
 	}
 	if len(x.settings.sinks) > 0 {
 		var relay sync.WaitGroup
-		relay.Go(func() { x.runRelay(ctx) })
+		for range relayPasses {
+			relay.Go(func() { x.runRelay(ctx) })
+		}
 		defer relay.Wait()
 	}
 	var after store.Pair

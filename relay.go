@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/settle-go/settle/store"
@@ -17,6 +18,12 @@ const (
 	relayWorkers    = 16
 	deliveryTimeout = 10 * time.Second
 	relayLease      = 2 * time.Minute
+	// relayPasses are how many Run makes at a time: one fetches while another one
+	// delivers, or waits for slow receivers.
+	relayPasses = 2
+	// acknowledgePause is how long an acknowledgement waits for others: one write
+	// for a batch that went fast costs a fraction of several.
+	acknowledgePause = time.Millisecond
 	// relayPause is how long the relay sleeps where nothing was due and this process
 	// wrote nothing.
 	relayPause = time.Second
@@ -35,7 +42,7 @@ type RelayReport struct {
 }
 
 // Relay delivers what is due in the outbox, one batch of at most 128 events, and
-// returns when the sinks have answered. [Executor.Run] does this in a loop. It
+// returns when the sinks have answered. [Executor.Run] does this in two loops. It
 // returns an error where there is no outbox or no sink, or the ledger can't be
 // read.
 func (x *Executor) Relay(ctx context.Context) (report RelayReport, err error) {
@@ -52,46 +59,64 @@ func (x *Executor) Relay(ctx context.Context) (report RelayReport, err error) {
 	if err != nil || len(fetched) == 0 {
 		return report, err
 	}
-	results := make(chan relayed, len(fetched))
-	work := make(chan store.Outgoing, len(fetched))
-	for _, o := range fetched {
-		work <- o
-	}
-	close(work)
-	var group sync.WaitGroup
-	for range min(relayWorkers, len(fetched)) {
-		group.Go(func() {
-			for o := range work {
-				results <- relayed{o, x.deliver(ctx, o)}
-			}
-		})
-	}
-	go func() { group.Wait(); close(results) }()
-	return report, x.acknowledge(ctx, outbox, results, &report)
+	err = x.acknowledge(ctx, outbox, x.deliverAll(ctx, fetched), &report)
+	return report, err
+}
+
+// deliveries are a batch on its way.
+type deliveries struct {
+	results chan relayed  // closed when all of them are there
+	done    chan struct{} // closed then, too
 }
 
 // relayed is an event with what became of it.
 type relayed struct {
-	store.Outgoing
+	*store.Outgoing
 	err error
 }
 
-// acknowledge writes down what became of a batch, as much at once as there is: a
-// slow receiver holds nobody else up.
-func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, results <-chan relayed, report *RelayReport) error {
+// deliverAll offers a batch to the sinks.
+func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) deliveries {
+	d := deliveries{make(chan relayed, len(batch)), make(chan struct{})}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(relayWorkers, len(batch)) {
+		group.Go(func() {
+			for n := next.Add(1) - 1; n < int64(len(batch)); n = next.Add(1) - 1 {
+				d.results <- relayed{&batch[n], x.deliver(ctx, &batch[n])}
+			}
+		})
+	}
+	go func() {
+		group.Wait()
+		close(d.results)
+		close(d.done)
+	}()
+	return d
+}
+
+// acknowledge writes down what became of a batch, as much at once as there is
+// within a moment: a slow receiver holds nobody else up.
+func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliveries, report *RelayReport) error {
 	// What was received stays received though the relay is called off.
 	ctx = detached(ctx)
 	var errs []error
-	for r := range results {
-		var received []store.Outgoing
+	for r := range d.results {
+		pause := time.NewTimer(acknowledgePause)
+		select {
+		case <-d.done:
+		case <-pause.C:
+		}
+		pause.Stop()
+		received := make([]store.Outgoing, 0, 1+len(d.results))
 		for more := true; more; {
 			if r.err == nil {
-				received = append(received, r.Outgoing)
+				received = append(received, *r.Outgoing)
 			} else {
 				errs = append(errs, x.undelivered(ctx, outbox, r, report))
 			}
 			select {
-			case r, more = <-results:
+			case r, more = <-d.results:
 			default:
 				more = false
 			}
@@ -105,7 +130,7 @@ func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, results
 }
 
 // deliver offers an event to every sink.
-func (x *Executor) deliver(ctx context.Context, o store.Outgoing) error {
+func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
@@ -133,7 +158,7 @@ func (x *Executor) undelivered(ctx context.Context, outbox store.Outbox, r relay
 	} else {
 		report.Failed++
 	}
-	return outbox.Undelivered(ctx, r.Outgoing, wait, dead)
+	return outbox.Undelivered(ctx, *r.Outgoing, wait, dead)
 }
 
 // redelivery is the pause after so many deliveries, with jitter of a quarter.

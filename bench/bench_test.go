@@ -34,6 +34,7 @@ func TestEveryFigureIsPrinted(t *testing.T) {
 		"postgres/32/of-floor at least 0.80",
 		"postgres/1/of-dbos",
 		"postgres/32/of-dbos at least 1.80",
+		"postgres/relay-of-bare at least 0.50",
 		"postgres/together-of-one-by-one at least 3.00",
 		"postgres/1/large-time-of-empty at most 1.20",
 		"postgres/32/large-time-of-empty at most 1.20",

@@ -29,6 +29,7 @@ type part struct {
 var parts = []part{
 	{"floor", "settle on PostgreSQL beside the least that a safe call needs", (*bench).floor},
 	{"dbos", "settle on PostgreSQL beside DBOS Transact for Go", (*bench).dbos},
+	{"outbox", "the outbox's relay beside a bare loop", (*bench).outbox},
 	{"turn", "the calls of one model turn together and one by one", (*bench).turn},
 	{"million", "a ledger with a million operations beside an empty one", (*bench).million},
 	{"sqlite", "settle on SQLite beside bare writers", (*bench).sqlite},

@@ -82,7 +82,7 @@ func age(t testing.TB, pool *pgxpool.Pool, schema string, d time.Duration) {
 		"intent":    {"created_at", "closed_at"},
 		"tenant":    {"created_at"},
 		"case":      {"opened_at", "closed_at", "held_at"},
-		"outbox":    {"due_at"},
+		"outbox":    {"due_at", "leased_until"},
 	} {
 		sql := "UPDATE " + pgx.Identifier{schema, table}.Sanitize() + " SET "
 		for i, c := range columns {

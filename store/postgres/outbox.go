@@ -36,7 +36,7 @@ func scanOutgoing(row pgx.CollectableRow) (o store.Outgoing, err error) {
 
 // Fetch implements [store.Outbox], in one round trip.
 func (l *Ledger) Fetch(ctx context.Context, limit int, lease time.Duration) ([]store.Outgoing, error) {
-	fetched, err := query(ctx, l, scanOutgoing, l.sql.fetch, limit, span(lease))
+	fetched, err := queryInto(ctx, l, make([]store.Outgoing, 0, limit), scanOutgoing, l.sql.fetch, limit, span(lease))
 	return fetched, asWrite(err)
 }
 

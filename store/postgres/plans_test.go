@@ -146,6 +146,34 @@ func TestStatementsReadAlongIndexes(t *testing.T) {
 	}
 }
 
+// A backlog that nobody has counted yet isn't read from end to end for each batch.
+func TestR54FetchReadsAlongIndexesBeforeTheTableIsAnalysed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pool := db.Pool(t)
+	l, err := New(t.Context(), pool, WithSchema(db.Schema(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	run(t, conn, inSchema(`INSERT INTO settle.outbox (event, operation, intent, at, due_at, type)
+		SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), clock_timestamp(), clock_timestamp(), 'a' FROM generate_series(1, 10000)`, l.schema))
+	run(t, conn, "PREPARE fetching AS "+l.sql.fetch)
+	rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE fetching (128, '2 minutes')", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNoScan(t, "fetch", strings.Join(lines, "\n"), "outbox")
+}
+
 func wantNoScan(t *testing.T, statement, plan string, tables ...string) {
 	t.Helper()
 	for _, table := range tables {

@@ -166,6 +166,11 @@ func (l *Ledger) send(ctx context.Context, b *pgx.Batch) error {
 
 // query collects the rows of one statement.
 func query[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	return queryInto(ctx, l, nil, scan, sql, args...)
+}
+
+// queryInto collects them in a slice that has room for them.
+func queryInto[T any](ctx context.Context, l *Ledger, all []T, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -175,7 +180,7 @@ func query[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql str
 	if err != nil {
 		return nil, err
 	}
-	all, err := pgx.CollectRows(rows, scan)
+	all, err = pgx.AppendRows(all, rows, scan)
 	if len(all) == 0 {
 		return nil, err
 	}

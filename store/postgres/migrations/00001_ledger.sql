@@ -231,18 +231,21 @@ CREATE TABLE settle.audit (
 CREATE INDEX audit_operation ON settle.audit (operation) WHERE operation IS NOT NULL;
 
 -- Events on their way to others (R54): written with the change that they tell of,
--- deleted when they were received. One that is dead has no due_at.
+-- deleted when they were received. One that is dead has no due_at. A relay's lease
+-- is in a column that no index has, and pages have room for the row that it makes,
+-- so that it costs none of the indexes anything.
 CREATE TABLE settle.outbox (
-    seq        bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    event      uuid NOT NULL UNIQUE,
-    operation  uuid NOT NULL,
-    intent     uuid NOT NULL,
-    at         timestamptz NOT NULL,
-    due_at     timestamptz,
-    deliveries integer NOT NULL DEFAULT 0,
-    type       text NOT NULL,
-    data       bytea
-);
+    seq          bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    event        uuid NOT NULL UNIQUE,
+    operation    uuid NOT NULL,
+    intent       uuid NOT NULL,
+    at           timestamptz NOT NULL,
+    due_at       timestamptz,
+    leased_until timestamptz,
+    deliveries   integer NOT NULL DEFAULT 0,
+    type         text NOT NULL,
+    data         bytea
+) WITH (fillfactor = 50);
 
 CREATE INDEX outbox_operation ON settle.outbox (operation, seq);
 

@@ -11,20 +11,24 @@ WHERE o.id = $1::uuid AND o.version = $2::int AND o.tail = $3::bytea AND o.xmin 
 ORDER BY k.n
 ON CONFLICT (event) DO NOTHING
 
--- Of each operation the first one only, so that they leave in order.
+-- Of each operation the first one only, so that they leave in order. The update
+-- finds its rows by where they are: a join would scan the whole table wherever the
+-- statistics are older than the backlog. A row that was moved meanwhile isn't
+-- there any more, and left for the next time.
 -- name: fetch
 WITH due AS MATERIALIZED (
-    SELECT seq FROM settle.outbox x
-    WHERE due_at <= statement_timestamp() AND NOT EXISTS (SELECT FROM settle.outbox e WHERE e.operation = x.operation AND e.seq < x.seq)
+    SELECT x.ctid AS at FROM settle.outbox x
+    WHERE due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())
+      AND NOT EXISTS (SELECT FROM settle.outbox e WHERE e.operation = x.operation AND e.seq < x.seq)
     ORDER BY due_at, seq LIMIT $1::int FOR UPDATE SKIP LOCKED
 ), fetched AS (
-    UPDATE settle.outbox x SET deliveries = deliveries + 1, due_at = statement_timestamp() + $2::interval
-    FROM due WHERE x.seq = due.seq RETURNING x.*
+    UPDATE settle.outbox x SET deliveries = deliveries + 1, leased_until = statement_timestamp() + $2::interval
+    WHERE x.ctid = ANY (ARRAY (SELECT at FROM due)) RETURNING x.*
 )
 SELECT {outgoing} FROM fetched x {of_intent} ORDER BY x.seq
 
 -- name: outgoing
-x.seq, x.event, x.operation, x.at, x.due_at, x.deliveries, x.type, x.data, {intent}
+x.seq, x.event, x.operation, x.at, CASE WHEN x.due_at IS NOT NULL THEN greatest(x.due_at, x.leased_until) END, x.deliveries, x.type, x.data, {intent}
 
 -- name: of_intent
 JOIN settle.intent i ON i.id = x.intent JOIN settle.tenant n ON n.id = i.tenant
@@ -33,7 +37,7 @@ JOIN settle.intent i ON i.id = x.intent JOIN settle.tenant n ON n.id = i.tenant
 DELETE FROM settle.outbox WHERE seq = ANY ($1::bigint[])
 
 -- name: undelivered
-UPDATE settle.outbox SET due_at = CASE WHEN NOT $4::boolean THEN statement_timestamp() + $3::interval END
+UPDATE settle.outbox SET due_at = CASE WHEN NOT $4::boolean THEN statement_timestamp() + $3::interval END, leased_until = NULL
 WHERE seq = $1::bigint AND deliveries = $2::int
 
 -- name: waiting
@@ -42,7 +46,7 @@ WHERE x.seq > $1::bigint AND ($2::text = '' OR n.name = $2::text) AND (NOT $3::b
 ORDER BY x.seq LIMIT $4::int
 
 -- name: redeliver
-UPDATE settle.outbox x SET due_at = statement_timestamp()
+UPDATE settle.outbox x SET due_at = statement_timestamp(), leased_until = NULL
 FROM settle.intent i JOIN settle.tenant n ON n.id = i.tenant
 WHERE x.event = $2::uuid AND i.id = x.intent AND n.name = $1::text RETURNING x.seq
 
