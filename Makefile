@@ -19,6 +19,7 @@ help: ## List the targets
 .PHONY: test
 test: prepare lint ## Everything: install what is missing, lint, all tests of all modules under the race detector
 	go test -race -p 2 -count=1 -shuffle=on -timeout 15m work
+	GOWORK=off go test ./internal/schema # with the versions that the root requires, not those that the workspace selects
 
 .PHONY: test/quick
 test/quick: ## The root module's tests, without the race detector
