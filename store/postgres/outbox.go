@@ -24,7 +24,7 @@ func (l *Ledger) queueAnnounce(b *pgx.Batch, operation uuid.UUID, version int, t
 	for i := range events {
 		ids[i], types[i], data[i] = some(events[i].ID), events[i].Type, events[i].Data
 	}
-	b.Queue(l.sql.announce, some(operation), version, tail, ids, types, data)
+	b.Queue(l.sql.announce, some(operation), version, tail, ids, types, data, l.held != nil)
 }
 
 // scanOutgoing reads the columns of the statements' piece "outgoing".

@@ -2,12 +2,13 @@
 
 -- The events of a claim or change, in its transaction, where that made the row
 -- what it is. Version and tail alone don't say so: another process may have made
--- a change with an equal event.
+-- a change with an equal event. In a transaction that a handler shares, the row
+-- is locked and its own, while xmin may be that of a savepoint.
 -- name: announce
 INSERT INTO settle.outbox (event, operation, intent, type, data, at, due_at)
 SELECT k.event, o.id, o.intent, k.type, k.data, o.tail_at, clock_timestamp()
 FROM settle.operation o, unnest($4::uuid[], $5::text[], $6::bytea[]) WITH ORDINALITY AS k(event, type, data, n)
-WHERE o.id = $1::uuid AND o.version = $2::int AND o.tail = $3::bytea AND o.xmin = pg_current_xact_id_if_assigned()::xid
+WHERE o.id = $1::uuid AND o.version = $2::int AND o.tail = $3::bytea AND ($7::boolean OR o.xmin = pg_current_xact_id_if_assigned()::xid)
 ORDER BY k.n
 ON CONFLICT (event) DO NOTHING
 
