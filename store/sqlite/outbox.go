@@ -20,7 +20,8 @@ const (
 	dueOutgoing = `SELECT seq FROM settle_outbox x WHERE due_at <= ?
 		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq)
 		ORDER BY due_at, seq LIMIT ?`
-	anyOutgoing    = `SELECT 1 FROM settle_outbox WHERE due_at <= ? LIMIT 1`
+	anyOutgoing = `SELECT 1 FROM settle_outbox x WHERE due_at <= ?
+		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq) LIMIT 1`
 	lendOutgoing   = `UPDATE settle_outbox SET deliveries = deliveries + 1, due_at = ? WHERE seq = ?`
 	deleteOutgoing = `DELETE FROM settle_outbox WHERE seq = ?`
 	returnOutgoing = `UPDATE settle_outbox SET due_at = ? WHERE seq = ? AND deliveries = ?`
@@ -69,7 +70,8 @@ func (v *view) outgoing(where string, args ...driver.Value) (all []store.Outgoin
 	return all, err
 }
 
-// Fetch implements [store.Outbox]. Where nothing is due it costs the writers nothing.
+// Fetch implements [store.Outbox]. Where nothing is due, or all that is waits behind
+// an earlier one, it costs the writers nothing.
 func (l *Ledger) Fetch(ctx context.Context, limit int, lease time.Duration) ([]store.Outgoing, error) {
 	var some bool
 	err := l.read(ctx, func(v *view) (err error) {
