@@ -30,7 +30,7 @@ func names[T interface{ String() string }](all []T) []string {
 func TestR20TheDatabaseHasTheStateTable(t *testing.T) {
 	t.Parallel()
 	w := newLedgerWorld(t)
-	classes := []store.Class{store.Unsafe, store.Read, store.Idempotent, store.Keyed, store.Composite}
+	classes := []store.Class{store.Unsafe, store.Read, store.Idempotent, store.Keyed, store.Composite, store.Transactional}
 	for enum, want := range map[string][]string{
 		"state": names(store.States()), "move": names(store.Moves()), "class": names(classes),
 	} {
