@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +76,8 @@ var ErrNoOutbox = errors.New("settle: this executor has no outbox: build it with
 // recorded. What a handler published whose outcome is unknown, or came in late, is
 // not sent; who must not miss an outcome takes [EventSettled] as well (R54).
 //
-// The error is [ErrNoOutbox], or says what is wrong with the event.
+// The error is [ErrNoOutbox], or says what is wrong with the event, or that the
+// handler has returned.
 func (o Op) Publish(e Event) error {
 	if !o.running.executor.settings.outbox {
 		return ErrNoOutbox
@@ -99,15 +101,19 @@ func (o Op) Publish(e Event) error {
 	return o.running.published.add(store.Announcement{Type: e.Type, Data: data})
 }
 
-// published are the events of one attempt.
+// published are the events of one attempt, until its return is recorded.
 type published struct {
 	mu     sync.Mutex
 	events []store.Announcement
+	ended  bool
 }
 
 func (p *published) add(a store.Announcement) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return errors.New("settle: the attempt has returned: what it left running can't publish any more (R54)")
+	}
 	if len(p.events) == maxEvents {
 		return fmt.Errorf("settle: an attempt publishes at most %d events", maxEvents)
 	}
@@ -118,7 +124,8 @@ func (p *published) add(a store.Announcement) error {
 func (p *published) all() []store.Announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.events
+	p.ended = true
+	return slices.Clip(p.events)
 }
 
 // WithOutbox turns the outbox on (R54): what becomes of the operations that this

@@ -155,7 +155,8 @@ func (j *job) change(c *store.Change, end ending) {
 	default:
 		j.withoutEffect(c, end)
 	}
-	if c.To.Settled() && j.run != nil {
+	// What was given up for a want of attempts neither completed nor was refused.
+	if told := end.effect == effectHappened || end.effect == effectRejected; told && c.To.Settled() && j.run != nil {
 		c.Announce = j.run.published.all()
 	}
 }

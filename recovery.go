@@ -230,7 +230,7 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 	// Nobody in this run is told of it: it holds as the run's that began it (R30).
 	change.Actor, change.Start.Run = "worker", e.Run
 	if b.contract.Class == Transactional {
-		return x.transactAsWorker(ctx, e, b, span, change)
+		return x.transactAsWorker(ctx, e, in, b, span, change)
 	}
 	asked := time.Now()
 	row, err := x.apply(ctx, change)
@@ -254,14 +254,10 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 
 // transactAsWorker runs an operation of a Transactional tool that a person has
 // approved.
-func (x *Executor) transactAsWorker(ctx context.Context, e store.Entry, b *binding, span *callSpan, change store.Change) (store.State, bool, error) {
+func (x *Executor) transactAsWorker(ctx context.Context, e store.Entry, in any, b *binding, span *callSpan, change store.Change) (store.State, bool, error) {
 	l := &local{ledger: x.ledger.(store.Transactor), job: &job{x: x, r: recordedRequest(b, e), worker: true, caller: ctx, span: span,
 		began: time.Now(), approved: true, done: make(chan struct{})}}
-	var err error
-	if l.r.in, err = b.decode(e.Arguments); err != nil {
-		return e.State, false, err
-	}
-	l.r.run = b.do
+	l.r.in, l.r.run = in, b.do
 	l.start(change)
 	x.work.Add(1)
 	x.crew.run(l.carry)

@@ -54,7 +54,11 @@ func (x *Executor) Relay(ctx context.Context) (report RelayReport, err error) {
 		return report, err
 	}
 	defer x.work.Done()
-	fetched, err := outbox.Fetch(ctx, relayBatch, relayLease)
+	var fetched []store.Outgoing
+	err = x.timed(ctx, "fetch", func(ctx context.Context) (err error) {
+		fetched, err = outbox.Fetch(ctx, relayBatch, relayLease)
+		return err
+	})
 	report.Fetched = len(fetched)
 	if err != nil || len(fetched) == 0 {
 		return report, err
@@ -98,8 +102,6 @@ func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) deliv
 // acknowledge writes down what became of a batch, as much at once as there is
 // within a moment: a slow receiver holds nobody else up.
 func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliveries, report *RelayReport) error {
-	// What was received stays received though the relay is called off.
-	ctx = detached(ctx)
 	var errs []error
 	for r := range d.results {
 		pause := time.NewTimer(acknowledgePause)
@@ -123,14 +125,21 @@ func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliv
 		}
 		report.Delivered += len(received)
 		if len(received) > 0 {
-			errs = append(errs, outbox.Delivered(ctx, received...))
+			// What was received stays received though the relay is called off.
+			errs = append(errs, x.timed(ctx, "delivered", func(ctx context.Context) error { return outbox.Delivered(ctx, received...) }))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// deliver offers an event to every sink.
+// errCalledOff leaves an event of the batch to the next relay: nobody refused it.
+var errCalledOff = errors.New("settle: the relay ended before this event's turn")
+
+// deliver offers an event to every sink, unless the relay is to end.
 func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
+	if ctx.Err() != nil || x.isClosing() {
+		return errCalledOff
+	}
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
@@ -151,14 +160,17 @@ func (x *Executor) undelivered(ctx context.Context, outbox store.Outbox, r relay
 	if errors.As(r.err, &known) {
 		wait, dead = max(wait, known.wait), dead || known.effect == effectRejected
 	}
+	if errors.Is(r.err, errCalledOff) {
+		wait, dead = 0, false
+	}
 	if dead {
 		report.Dead++
 		x.log.Warn("settle: an event was given up and waits for an operator, and its operation's later events behind it",
-			"operation", r.Operation.String(), "event", r.ID.String(), "deliveries", r.Deliveries)
+			"operation", r.Operation.String(), "deliveries", r.Deliveries)
 	} else {
 		report.Failed++
 	}
-	return outbox.Undelivered(ctx, *r.Outgoing, wait, dead)
+	return x.timed(ctx, "undelivered", func(ctx context.Context) error { return outbox.Undelivered(ctx, *r.Outgoing, wait, dead) })
 }
 
 // redelivery is the pause after so many deliveries, with jitter of a quarter.

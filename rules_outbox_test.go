@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -387,5 +389,73 @@ func TestR56EventsAreSealedInTheOutbox(t *testing.T) {
 		if len(in.received) != 3 || !strings.Contains(string(in.received[0].Data), "plaintext-chair") || in.received[0].Task != "case-42" {
 			w.Errorf("got %+v", in.received)
 		}
+	})
+}
+
+func TestR54WhatIsGivenUpForWantOfAttemptsPublishesNoneOfItsHandlersEvents(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var in inbox
+		tool := settle.Tool[reserveArgs, reserved]{Name: "reserve",
+			Contract: settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true, Attempts: 1},
+			Do: func(_ context.Context, op settle.Op, in reserveArgs) (reserved, error) {
+				_ = op.Key()
+				return reserved{}, errors.Join(op.Publish(settle.Event{Type: "item.reserved", Data: in}), settle.NotSent(errors.New("no route")))
+			}}
+		p := w.startWith(settle.WithTools(tool), settle.WithOutbox(&in))
+		w.want(p.call(reserving("chair", "ann")), settle.StatusNotDone)
+		p.relays()
+		if got := in.types(); !slices.Equal(got, []string{settle.EventSettled}) {
+			w.Errorf("got the events %v", got)
+		}
+	})
+}
+
+func TestR54AHandlerThatReturnedCannotPublish(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var in inbox
+		var kept settle.Op
+		tool := settle.Tool[reserveArgs, reserved]{Name: "reserve", Contract: settle.Contract{NoLookup: true},
+			Do: func(_ context.Context, op settle.Op, in reserveArgs) (reserved, error) {
+				kept = op
+				var errs []error
+				for range 3 { // so that there is room behind them
+					errs = append(errs, op.Publish(settle.Event{Type: "item.reserved", Data: in}))
+				}
+				return reserved{ID: in.Item}, errors.Join(errs...)
+			}}
+		p := w.startWith(settle.WithTools(tool), settle.WithOutbox(&in))
+		w.want(p.call(reserving("chair", "ann")), settle.StatusCompleted)
+		if kept.Publish(settle.Event{Type: "too.late"}) == nil {
+			w.Error("what was published after the return is taken, and lost")
+		}
+		p.relays()
+		equal(w, "events", len(in.received), 4)
+	})
+}
+
+func TestR54ARelayThatIsCalledOffBeginsNoMoreDeliveries(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.startWith(settle.WithTools(publishing(func() error { return nil })), settle.WithOutbox())
+		for n := range 40 { // more than the relay delivers at the same time
+			p.call(reserving(fmt.Sprint("chair ", n), "ann"))
+		}
+		ctx, stop := context.WithCancel(p.ctx)
+		var offered atomic.Int32
+		deaf := settle.SinkFunc(func(context.Context, settle.Delivery) error { // to its context
+			offered.Add(1)
+			stop()
+			return nil
+		})
+		relay := w.startWith(settle.WithOutbox(deaf))
+		if _, err := relay.x.Relay(ctx); err != nil {
+			w.Fatal(err)
+		}
+		if n := offered.Load(); n > 32 {
+			w.Errorf("%d events were offered, all but the first after the relay was called off", n)
+		}
+		// What wasn't offered is due at once.
+		var in inbox
+		w.startWith(settle.WithOutbox(&in)).relays()
+		equal(w, "events", int(offered.Load())+len(in.received), 3*40)
 	})
 }

@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,27 +28,34 @@ type local struct {
 	// enter brings the operation's row into the transaction, under the owner that
 	// it is given. It is false where there is nothing to run.
 	enter func(ctx context.Context, t store.Transaction, owner uuid.UUID) (row store.Operation, entered bool, err error)
-	// rest records how it ended without an effect; recorded says that there is
-	// something to record it on though the handler didn't refuse for good.
-	rest     func(ctx context.Context, end ending) error
+	// rest records how it ended without an effect, unless another call was
+	// recorded in its place meanwhile; recorded says that there is something to
+	// record it on though the handler didn't refuse for good.
+	rest     func(ctx context.Context, end ending) (done bool, err error)
 	recorded bool
 	// owners are those of the transactions so far, by which one is recognised
 	// whose commit wasn't answered.
 	owners []uuid.UUID
-	end    ending
-	err    error
+	// open says that nobody knows whether the last transaction was committed.
+	open bool
+	end  ending
+	err  error
 
 	mu sync.Mutex
 	// began says that the handler was entered, gone that the caller had left before.
 	entered, gone bool
 }
 
-// transactions bounds how often a transaction is made again because the ledger
-// asks for it or its commit wasn't answered.
-const transactions = 5
+// faults bounds how often a transaction is made again because the ledger asks for
+// it or its commit wasn't answered.
+const faults = 5
 
 // errUndone rolls back what a handler did that didn't bring it to its end.
 var errUndone = errors.New("settle: the handler's transaction is rolled back")
+
+// errFedOnce ends an attempt whose transaction was lost and that can't be run
+// again within the call.
+var errFedOnce = errors.New("settle: the transaction was broken off, and an attempt that was begun can't be run again by itself")
 
 // transact makes the call's claim, runs its handler and records the outcome in
 // one transaction, and waits for its end or for the caller to go.
@@ -65,7 +73,10 @@ func (f *flow) transact(ctx context.Context, claim *store.Claim) (Outcome, *stor
 		}
 		return row, false, nil
 	}
-	l.rest = func(ctx context.Context, end ending) error { return l.recordRefusal(ctx, *claim, end) }
+	l.rest = func(ctx context.Context, end ending) (done bool, err error) {
+		claimed, err = l.recordRest(ctx, *claim, end)
+		return claimed.Won, err
+	}
 	out, left := f.accompany(ctx, l)
 	switch {
 	case !left && l.out.Status == StatusCompleted:
@@ -138,14 +149,13 @@ func (l *local) start(change store.Change) {
 		}
 		return row, err == nil, err
 	}
-	l.rest = func(ctx context.Context, end ending) error {
+	l.rest = func(ctx context.Context, end ending) (done bool, err error) {
 		l.row = before
 		var c store.Change
 		l.change(&c, end)
 		c.Returned = false // no attempt of this row has begun
-		row, err := l.x.apply(ctx, c)
-		l.row = row
-		return err
+		l.row, err = l.x.apply(ctx, c)
+		return true, err
 	}
 }
 
@@ -155,7 +165,7 @@ func (l *local) committed(o store.Operation) bool {
 }
 
 // carry takes the operation to its end. What it leaves behind is out, or err where
-// the ledger refused, or neither where the call was recorded before.
+// the ledger refused, or neither where a call was recorded before or meanwhile.
 func (l *local) carry() {
 	defer l.x.work.Done()
 	defer close(l.done)
@@ -164,17 +174,18 @@ func (l *local) carry() {
 		ctx = detached(ctx)
 	}
 	l.err = l.toEnd(ctx)
-	if l.entered && l.err != nil {
-		// The commit was sent and nobody has answered for it.
-		l.out, l.err = l.unanswered(), nil
-	}
 	if l.entered {
-		l.span.end(l.out)
+		l.span.end(Outcome{Status: cmp.Or(l.out.Status, StatusNotDone), Reason: l.out.Reason})
 	}
 }
 
 func (l *local) toEnd(ctx context.Context) error {
+	met := 0
 	for try := 1; ; try++ {
+		if (try > 1 || l.worker) && l.denied(ctx) {
+			l.end = ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}
+			return l.undone(ctx)
+		}
 		sent, err := l.once(ctx, try)
 		switch {
 		case err == nil:
@@ -189,10 +200,43 @@ func (l *local) toEnd(ctx context.Context) error {
 			if wait, ok := l.mayRetry(try); !ok || !l.x.sleep(ctx, wait) {
 				return l.undone(ctx)
 			}
-		case try == transactions || !repeatable(err) || !l.x.sleep(ctx, l.pauses.next()):
-			return err
+		default:
+			if met++; met == faults || !repeatable(err) || !l.x.sleep(ctx, l.pauses.next()) {
+				return l.brokenOff(err)
+			}
 		}
 	}
+}
+
+// denied asks the host before an attempt that the call's own question doesn't
+// cover (R46): one that is made again, or a worker's.
+func (l *local) denied(ctx context.Context) bool {
+	operation := ""
+	if l.recorded {
+		operation = l.row.ID.String()
+	}
+	return l.x.authorize(ctx, l.r, operation, "attempt") != nil
+}
+
+// brokenOff ends an operation whose ledger failed. What was sent to be committed
+// may stand; what wasn't is gone.
+func (l *local) brokenOff(err error) error {
+	switch {
+	case l.open:
+		l.out = l.unanswered()
+	case l.entered && !movedOn(err):
+		l.end = ending{knownError: knownError{err: err, effect: effectNotSent}}
+		l.out = l.notDone()
+	default:
+		return err
+	}
+	return nil
+}
+
+// movedOn says that the operation was changed by somebody else meanwhile.
+func movedOn(err error) bool {
+	var stale *store.StaleError
+	return errors.As(err, &stale)
 }
 
 // once is one transaction. Sent says that its commit was.
@@ -201,14 +245,21 @@ func (l *local) once(ctx context.Context, try int) (sent bool, err error) {
 	l.owners = append(l.owners, owner)
 	ctx, cancel := context.WithTimeout(ctx, l.r.tool.contract.Timeout+2*ledgerTimeout)
 	defer cancel()
+	inside := false
 	err = l.ledger.Transact(ctx, func(ctx context.Context, t store.Transaction) error {
 		row, entered, err := l.enter(ctx, t, owner)
 		if err != nil || !entered {
 			return err
 		}
+		l.open = false // what was open before doesn't stand, or this couldn't be entered
+		if l.entered && l.r.once {
+			l.end = ending{knownError: knownError{err: errFedOnce, effect: effectNotSent}}
+			return errUndone
+		}
 		if !l.begin(row) {
 			return errCallerGone
 		}
+		inside = true
 		if l.end = l.handle(ctx, t, try); l.end.effect != effectHappened {
 			return errUndone
 		}
@@ -217,6 +268,7 @@ func (l *local) once(ctx context.Context, try int) (sent bool, err error) {
 		sent = true
 		return l.commit(ctx, t, c)
 	})
+	l.open = l.open || inside && err != nil && !errors.Is(err, errUndone) && !store.Unwritten(err)
 	return sent, err
 }
 
@@ -272,22 +324,32 @@ func (l *local) mayRetry(try int) (time.Duration, bool) {
 }
 
 // undone ends an operation whose transaction was rolled back: nothing of it
-// stands, and its key is free unless the handler refused for good.
+// stands, and its key is free unless the handler refused for good or makes a case
+// of it (R50).
 func (l *local) undone(ctx context.Context) error {
 	if l.end.effect == effectUnknown {
 		l.end.effect = effectNotSent // whatever its error says
 	}
-	if l.end.effect != effectRejected && !l.recorded {
+	if l.end.effect != effectRejected && l.end.effect != effectCase && !l.recorded {
 		l.out = l.notDone()
 		return nil
 	}
-	err := l.x.persist(ctx, func(ctx context.Context) error { return l.rest(ctx, l.end) })
-	if err != nil {
+	var done bool
+	err := l.x.persist(ctx, func(ctx context.Context) (err error) {
+		done, err = l.rest(ctx, l.end)
+		return err
+	})
+	switch {
+	case movedOn(err):
+		return err
+	case err != nil && l.open:
+		l.out = l.unanswered()
+	case err != nil:
 		l.x.log.Warn("settle: an operation without effect could not be written down", "operation", l.row.ID.String(), "error", err)
 		l.out = l.notDone()
-		return nil
+	case done:
+		l.out = l.outcome(l.end)
 	}
-	l.out = l.outcome(l.end)
 	return nil
 }
 
@@ -309,26 +371,22 @@ func (l *local) unanswered() Outcome {
 	return l.x.signals.counted(Outcome{Status: StatusUnknown, Tool: l.r.tool.name, Reason: reasonUnanswered})
 }
 
-// recordRefusal records a claim as failed, in a transaction of its own. Where
-// another call has claimed meanwhile, it tells the refusal all the same.
-func (l *local) recordRefusal(ctx context.Context, c store.Claim, end ending) error {
-	return l.ledger.Transact(ctx, func(ctx context.Context, t store.Transaction) error {
-		claimed, err := t.Claim(ctx, c)
-		if err != nil {
+// recordRest records a claim as it ended without an effect, in a transaction of
+// its own. What another call has recorded in its place meanwhile is the answer
+// then (R17).
+func (l *local) recordRest(ctx context.Context, c store.Claim, end ending) (claimed store.Claimed, err error) {
+	err = l.ledger.Transact(ctx, func(ctx context.Context, t store.Transaction) error {
+		if claimed, err = t.Claim(ctx, c); err != nil || !claimed.Won {
 			return err
 		}
-		if l.row = claimed.Operation; claimed.Won && l.row.State.Settled() {
+		if l.row = claimed.Operation; l.row.State != store.Running {
 			return nil // by a commit that wasn't answered
-		}
-		if !claimed.Won {
-			l.row = c.Operation
-			l.row.State, l.row.Reason = store.Failed, reasonRejected
-			return nil
 		}
 		var change store.Change
 		l.change(&change, end)
 		return l.commit(ctx, t, change)
 	})
+	return claimed, err
 }
 
 // commit records the outcome and ends the transaction.

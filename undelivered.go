@@ -21,8 +21,8 @@ type OutgoingEvent struct {
 	Tenant    string
 	At        time.Time
 	// Deliveries counts those so far. NextAt is when the next one may be; zero for a
-	// dead one, which waits for Redeliver or Discard, and holds its operation's
-	// later events back.
+	// dead one, which waits for Redeliver or Discard, and for its operation's later
+	// events, which wait behind it.
 	Deliveries int
 	NextAt     time.Time
 	Dead       bool
@@ -58,13 +58,21 @@ func (q *Queue) Undelivered(ctx context.Context, f OutgoingEventFilter) ([]Outgo
 		for _, e := range page {
 			if filter.After = e.Seq; o.sees(e.Of.TenantName) && len(events) < limit {
 				events = append(events, OutgoingEvent{ID: e.ID.String(), Type: e.Type, Operation: e.Operation.String(), Tenant: e.Of.TenantName,
-					At: e.At, Deliveries: e.Deliveries, NextAt: e.DueAt, Dead: e.Dead()})
+					At: e.At, Deliveries: e.Deliveries, NextAt: nextAt(e), Dead: e.Dead()})
 			}
 		}
 		if len(page) < limit || len(events) == limit {
 			return events, nil
 		}
 	}
+}
+
+// nextAt is when an event may go out, where that is known.
+func nextAt(e store.Outgoing) time.Time {
+	if e.DueAt.Sub(e.At) > store.BehindDead/2 {
+		return time.Time{} // behind a dead one
+	}
+	return e.DueAt
 }
 
 // Redeliver lets an event of the tenant go out at once, a dead one too.

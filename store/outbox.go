@@ -36,6 +36,10 @@ type Outgoing struct {
 	DueAt time.Time
 }
 
+// BehindDead is how long what waits behind a dead announcement is put off, so that
+// nobody looks at it: until an operator has redelivered or discarded that.
+const BehindDead = 36_500 * 24 * time.Hour
+
 // Dead says that it is not delivered any more unless an operator says so.
 func (o Outgoing) Dead() bool { return o.DueAt.IsZero() }
 
@@ -56,10 +60,12 @@ type Outbox interface {
 	// Fetch hands out announcements that are due, of each operation the first one
 	// only, and nobody gets them again within the lease.
 	Fetch(ctx context.Context, limit int, lease time.Duration) ([]Outgoing, error)
-	// Delivered deletes announcements that were received.
+	// Delivered deletes announcements that were received. What was put off behind
+	// them is due.
 	Delivered(ctx context.Context, received ...Outgoing) error
 	// Undelivered keeps one that wasn't received: it is due again after wait, or
-	// dead. Where somebody else has fetched it meanwhile, nothing is changed.
+	// dead, and the operation's later ones not before it: a backlog costs nothing
+	// while it waits. Where somebody else has fetched it meanwhile, nothing is changed.
 	Undelivered(ctx context.Context, o Outgoing, wait time.Duration, dead bool) error
 	// Waiting lists what waits, in the order of Seq.
 	Waiting(ctx context.Context, f OutgoingFilter) ([]Outgoing, error)

@@ -52,7 +52,7 @@ func (a *app) showEvents(events []settle.OutgoingEvent) {
 		}{[]eventLine{}}
 		for _, e := range events {
 			line := eventLine{Event: e.ID, Type: e.Type, Operation: e.Operation, Tenant: e.Tenant, At: e.At, Deliveries: e.Deliveries, Dead: e.Dead}
-			if !e.Dead {
+			if !e.NextAt.IsZero() {
 				line.NextAt = &e.NextAt
 			}
 			list.Events = append(list.Events, line)
@@ -64,7 +64,11 @@ func (a *app) showEvents(events []settle.OutgoingEvent) {
 		{title: "OPERATION", whole: true, last: 1}, {title: "TENANT", last: 3}, {title: "WRITTEN", whole: true, last: extra}}}
 	for _, e := range events {
 		next := "dead"
-		if !e.Dead {
+		switch {
+		case e.Dead:
+		case e.NextAt.IsZero():
+			next = "behind a dead one"
+		default:
 			next = a.stamped(e.NextAt)
 		}
 		t.rows = append(t.rows, []string{e.ID, shown(e.Type), next, fmt.Sprint(e.Deliveries), e.Operation, shown(e.Tenant), a.stamped(e.At)})

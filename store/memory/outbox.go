@@ -59,19 +59,25 @@ func (l *Ledger) outgoing(o store.Outgoing) store.Outgoing {
 
 // Delivered implements [store.Outbox].
 func (l *Ledger) Delivered(ctx context.Context, received ...store.Outgoing) error {
-	return l.dropOutgoing(ctx, func(o store.Outgoing) bool {
-		return slices.ContainsFunc(received, func(r store.Outgoing) bool { return r.Seq == o.Seq })
-	})
-}
-
-func (l *Ledger) dropOutgoing(ctx context.Context, which func(store.Outgoing) bool) error {
-	_, leave, err := l.enter(ctx)
+	now, leave, err := l.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	l.outbox = slices.DeleteFunc(l.outbox, which)
+	for _, r := range received {
+		l.outbox = slices.DeleteFunc(l.outbox, func(o store.Outgoing) bool { return o.Seq == r.Seq })
+		l.promote(r.Operation, now)
+	}
 	return nil
+}
+
+// promote makes due what was put off behind another announcement.
+func (l *Ledger) promote(operation uuid.UUID, now time.Time) {
+	for n := range l.outbox {
+		if o := &l.outbox[n]; o.Operation == operation && o.DueAt.After(now) {
+			o.DueAt = now
+		}
+	}
 }
 
 // Undelivered implements [store.Outbox].
@@ -86,9 +92,16 @@ func (l *Ledger) Undelivered(ctx context.Context, undelivered store.Outgoing, wa
 		if o.Seq != undelivered.Seq || o.Deliveries != undelivered.Deliveries {
 			continue
 		}
-		if o.DueAt = now.Add(wait); dead {
-			o.DueAt = time.Time{}
+		behind := now.Add(wait)
+		if o.DueAt = behind; dead {
+			o.DueAt, behind = time.Time{}, now.Add(store.BehindDead)
 		}
+		for m := n + 1; m < len(l.outbox); m++ {
+			if later := &l.outbox[m]; later.Operation == o.Operation && !later.Dead() {
+				later.DueAt = behind
+			}
+		}
+		break
 	}
 	return nil
 }
@@ -122,12 +135,13 @@ func (l *Ledger) Redeliver(ctx context.Context, tenant string, id uuid.UUID) err
 		return store.ErrNotFound
 	}
 	l.outbox[n].DueAt = now
+	l.promote(l.outbox[n].Operation, now)
 	return nil
 }
 
 // Discard implements [store.Outbox].
 func (l *Ledger) Discard(ctx context.Context, tenant string, id uuid.UUID) error {
-	_, leave, err := l.enter(ctx)
+	now, leave, err := l.enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +150,9 @@ func (l *Ledger) Discard(ctx context.Context, tenant string, id uuid.UUID) error
 	if n < 0 {
 		return store.ErrNotFound
 	}
+	operation := l.outbox[n].Operation
 	l.outbox = slices.Delete(l.outbox, n, n+1)
+	l.promote(operation, now)
 	return nil
 }
 

@@ -200,6 +200,7 @@ func (l *Ledger) start(ctx context.Context, c *store.Change, e *store.Event, mov
 		rivals, err = pgx.CollectRows(rows, scanEntry)
 		return err
 	})
+	l.queueOwnWaits(&b)
 	return rivals, l.send(ctx, &b)
 }
 

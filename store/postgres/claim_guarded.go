@@ -46,6 +46,7 @@ func (w *wave) claimOnce(ctx context.Context) error {
 		w.ledger.queueAnnounce(&b, c.Operation.ID, 1, firstTail(c), c.Announce)
 	}
 	w.queueUnbind(&b)
+	w.ledger.queueOwnWaits(&b)
 	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
@@ -56,6 +57,14 @@ func (w *wave) claimOnce(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// queueOwnWaits gives the statements that a handler sends in the same transaction
+// the session's own limit again.
+func (l *Ledger) queueOwnWaits(b *pgx.Batch) {
+	if l.held != nil && l.limits {
+		b.Queue("SET LOCAL lock_timeout TO DEFAULT")
+	}
 }
 
 // queueLocks takes the locks of all open claims, each kind in a fixed order, so

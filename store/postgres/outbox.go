@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/settle-go/settle/store"
 )
@@ -24,7 +25,7 @@ func (l *Ledger) queueAnnounce(b *pgx.Batch, operation uuid.UUID, version int, t
 	for i := range events {
 		ids[i], types[i], data[i] = some(events[i].ID), events[i].Type, events[i].Data
 	}
-	b.Queue(l.sql.announce, some(operation), version, tail, ids, types, data)
+	b.Queue(l.sql.announce, some(operation), version, tail, ids, types, data, l.held != nil)
 }
 
 // scanOutgoing reads the columns of the statements' piece "outgoing".
@@ -42,11 +43,18 @@ func (l *Ledger) Fetch(ctx context.Context, limit int, lease time.Duration) ([]s
 
 // Delivered implements [store.Outbox].
 func (l *Ledger) Delivered(ctx context.Context, received ...store.Outgoing) error {
-	seqs := make([]int64, len(received))
+	var b pgx.Batch
+	seqs, late := make([]int64, len(received)), uuids(0)
 	for i := range received {
-		seqs[i] = received[i].Seq
+		if seqs[i] = received[i].Seq; received[i].Deliveries > 1 {
+			late = append(late, some(received[i].Operation))
+		}
 	}
-	return l.exec(ctx, l.sql.delivered, seqs)
+	b.Queue(l.sql.delivered, seqs)
+	if len(late) > 0 {
+		b.Queue(l.sql.promote, late)
+	}
+	return asWrite(l.send(ctx, &b))
 }
 
 // Undelivered implements [store.Outbox].
@@ -76,13 +84,17 @@ func (l *Ledger) Discard(ctx context.Context, tenant string, id uuid.UUID) error
 	return l.ofOutbox(ctx, l.sql.discard, tenant, id)
 }
 
+// ofOutbox does something to an event, after which what was put off behind it is due.
 func (l *Ledger) ofOutbox(ctx context.Context, sql, tenant string, id uuid.UUID) error {
-	var seq int64
+	var operation pgtype.UUID
 	var b pgx.Batch
-	b.Queue(sql, tenant, some(id)).QueryRow(func(row pgx.Row) error { return row.Scan(&seq) })
+	b.Queue(sql, tenant, some(id)).QueryRow(func(row pgx.Row) error { return row.Scan(&operation) })
 	err := l.send(ctx, &b)
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return store.ErrNotFound
+	case err != nil:
+		return asWrite(err)
 	}
-	return asWrite(err)
+	return l.exec(ctx, l.sql.promote, []pgtype.UUID{operation})
 }

@@ -40,8 +40,8 @@ type statements struct {
 	intentNamed, unsettled, lockOwn                string
 	entombAll, dropProposals, closeIntent          string
 
-	announce, fetch, delivered, undelivered  string
-	waiting, redeliver, discard, emptyOutbox string
+	announce, fetch, delivered, undelivered           string
+	waiting, promote, redeliver, discard, emptyOutbox string
 }
 
 func newStatements(schema string, limit lockLimit) (statements, error) {
@@ -52,6 +52,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 	t.parts["limit_ms"] = limit.literal()
 	t.parts["clock"] = limit.clock()
 	t.parts["purged"] = fmt.Sprintf("%d::smallint", store.FlagPurged)
+	t.parts["behind_dead"] = fmt.Sprintf("interval '%d seconds'", int64(store.BehindDead.Seconds()))
 	t.parts["grace"] = fmt.Sprintf("interval '%d microseconds'", store.ClosedGrace.Microseconds())
 	s := statements{
 		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
@@ -70,7 +71,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), lockOwn: t.of("lock_own"),
 		entombAll: t.of("entomb_all"), dropProposals: t.of("drop_proposals"), closeIntent: t.of("close_intent"),
 		announce: t.of("announce"), fetch: t.of("fetch"), delivered: t.of("delivered"), undelivered: t.of("undelivered"),
-		waiting: t.of("waiting"), redeliver: t.of("redeliver"), discard: t.of("discard"), emptyOutbox: t.of("empty_outbox"),
+		waiting: t.of("waiting"), promote: t.of("promote"), redeliver: t.of("redeliver"), discard: t.of("discard"), emptyOutbox: t.of("empty_outbox"),
 		settings: t.of("settings"), tables: t.of("tables"), standbys: t.of("standbys"),
 	}
 	return s, t.err

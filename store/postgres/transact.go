@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -69,7 +71,7 @@ func (l *Ledger) Transact(ctx context.Context, do func(ctx context.Context, t st
 		}
 		conn.Release()
 	}()
-	t.tx, err = conn.Begin(ctx)
+	t.tx, err = conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin(ctx)})
 	if err != nil {
 		return fromRead(err) // nothing of it was begun
 	}
@@ -78,11 +80,33 @@ func (l *Ledger) Transact(ctx context.Context, do func(ctx context.Context, t st
 	if t.ended || t.abandoned.Load() {
 		return err
 	}
-	if lost := t.tx.Rollback(context.WithoutCancel(ctx)); lost != nil && err == nil {
+	if c := conn.Conn().PgConn(); !t.sent && c.TxStatus() == 'I' && !c.IsClosed() {
+		return unanswered(errEnded)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	if lost := t.tx.Rollback(ctx); lost != nil && err == nil {
 		return fromRead(lost) // a connection that is lost rolls back as well
 	}
 	return err
 }
+
+// begin makes the server end a transaction that stands still for longer than the
+// context allows, such as that of a machine that is gone: its locks are in
+// everybody's way (R53).
+func begin(ctx context.Context) string {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return "begin"
+	}
+	return fmt.Sprintf("begin; set local idle_in_transaction_session_timeout = %d", max(time.Until(deadline).Milliseconds(), 1))
+}
+
+// rollbackTimeout bounds the wait for the answer to a rollback. Without one the
+// connection is closed, which rolls back as well.
+const rollbackTimeout = 2 * time.Second
+
+var errEnded = errors.New("store/postgres: the handler ended the ledger's transaction by a statement of its own, which only the ledger may: return an error to roll it back")
 
 // over is the ledger on one connection that is held already.
 func (l *Ledger) over(held leased) *Ledger {
@@ -109,7 +133,8 @@ type transaction struct {
 	ledger    *Ledger // on the transaction's connection
 	conn      *pgxpool.Conn
 	tx        pgx.Tx
-	ended     bool // by a commit that was sent
+	sent      bool // the commit
+	ended     bool // by the commit
 	abandoned atomic.Bool
 }
 
@@ -151,6 +176,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
 	t.ledger.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
 	b.Queue("COMMIT")
+	t.sent = true
 	err = t.conn.SendBatch(ctx, &b).Close()
 	if err != nil {
 		return row, fromWrite(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -138,5 +139,87 @@ func TestR53AnAbandonedTransactionIsRolledBack(t *testing.T) {
 	}
 	if answer := w.won(c); answer.Version != 1 {
 		t.Errorf("the claim is at version %d", answer.Version)
+	}
+}
+
+func TestR53ARollbackThatIsntAnsweredIsBounded(t *testing.T) {
+	t.Parallel()
+	w, proxy := faultyWorld(t)
+	c := storetest.Claim(storetest.Operation(w.intent()))
+	fault := proxy.Arm(faulty.Fault{Request: "rollback", Do: faulty.HoldRequest})
+	defer fault.Release()
+	refused := errors.New("the handler refused")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- w.Transact(t.Context(), func(ctx context.Context, tr store.Transaction) error {
+			_, err := tr.Claim(ctx, c)
+			return errors.Join(err, refused)
+		})
+	}()
+	<-fault.Done()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, refused) {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the transaction never ends")
+	}
+}
+
+// A process that stands still with its transaction open loses it: its locks are
+// in everybody's way.
+func TestR53TheServerEndsATransactionThatStandsStill(t *testing.T) {
+	t.Parallel()
+	w, _ := faultyWorld(t)
+	c := storetest.Claim(storetest.Operation(w.intent()))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	err := w.Transact(ctx, func(ctx context.Context, tr store.Transaction) error {
+		if _, err := tr.Claim(ctx, c); err != nil {
+			return err
+		}
+		var other store.Claimed
+		deadline := time.Now().Add(10 * time.Second)
+		for !other.Won && time.Now().Before(deadline) {
+			patience, stop := context.WithTimeout(t.Context(), 5*time.Second)
+			answers, err := w.Claim(patience, c)
+			stop()
+			if err == nil {
+				other = answers[0]
+			}
+		}
+		if !other.Won {
+			t.Error("nobody else gets the claim")
+		}
+		return errors.New("too late")
+	})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestR53AHandlersOwnWaitsForLocksAreItsOwn(t *testing.T) {
+	t.Parallel()
+	w, _ := faultyWorld(t)
+	var before, after string
+	if err := w.pool.QueryRow(t.Context(), "SHOW lock_timeout").Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*store.Claim){"plain": func(*store.Claim) {}, "held": func(c *store.Claim) { c.Hold = &store.Hold{} }} {
+		c := storetest.Claim(storetest.Operation(w.intent()), edit)
+		err := w.Transact(t.Context(), func(ctx context.Context, tr store.Transaction) error {
+			if _, err := tr.Claim(ctx, c); err != nil {
+				return err
+			}
+			tx, _ := postgres.Tx(ctx)
+			return tx.QueryRow(ctx, "SHOW lock_timeout").Scan(&after)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after != before {
+			t.Errorf("%s: the handler waits for locks for %s, want the session's %s", name, after, before)
+		}
 	}
 }

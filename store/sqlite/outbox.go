@@ -20,11 +20,16 @@ const (
 	dueOutgoing = `SELECT seq FROM settle_outbox x WHERE due_at <= ?
 		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq)
 		ORDER BY due_at, seq LIMIT ?`
-	anyOutgoing    = `SELECT 1 FROM settle_outbox WHERE due_at <= ? LIMIT 1`
+	anyOutgoing = `SELECT 1 FROM settle_outbox x WHERE due_at <= ?
+		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq) LIMIT 1`
 	lendOutgoing   = `UPDATE settle_outbox SET deliveries = deliveries + 1, due_at = ? WHERE seq = ?`
 	deleteOutgoing = `DELETE FROM settle_outbox WHERE seq = ?`
 	returnOutgoing = `UPDATE settle_outbox SET due_at = ? WHERE seq = ? AND deliveries = ?`
-	findOutgoing   = `SELECT x.seq FROM settle_outbox x JOIN settle_intent i ON i.id = x.intent JOIN settle_tenant t ON t.id = i.tenant
+	// What waits behind one that is put off is put off with it: a backlog costs
+	// nothing while it waits.
+	putOffBehind = `UPDATE settle_outbox SET due_at = ? WHERE operation = ? AND seq > ? AND due_at IS NOT NULL`
+	promote      = `UPDATE settle_outbox SET due_at = ?1 WHERE operation = ?2 AND due_at > ?1`
+	findOutgoing = `SELECT x.seq, x.operation FROM settle_outbox x JOIN settle_intent i ON i.id = x.intent JOIN settle_tenant t ON t.id = i.tenant
 		WHERE x.event = ? AND t.name = ?`
 	resendOutgoing = `UPDATE settle_outbox SET due_at = ? WHERE seq = ?`
 )
@@ -69,7 +74,8 @@ func (v *view) outgoing(where string, args ...driver.Value) (all []store.Outgoin
 	return all, err
 }
 
-// Fetch implements [store.Outbox]. Where nothing is due it costs the writers nothing.
+// Fetch implements [store.Outbox]. Where nothing is due, or all that is waits behind
+// an earlier one, it costs the writers nothing.
 func (l *Ledger) Fetch(ctx context.Context, limit int, lease time.Duration) ([]store.Outgoing, error) {
 	var some bool
 	err := l.read(ctx, func(v *view) (err error) {
@@ -110,7 +116,14 @@ func (l *Ledger) Delivered(ctx context.Context, received ...store.Outgoing) erro
 	received = slices.Clone(received)
 	return l.write(ctx, func(w *write) error {
 		for i := range received {
-			if _, err := w.exec(deleteOutgoing, received[i].Seq); err != nil {
+			o := &received[i]
+			if _, err := w.exec(deleteOutgoing, o.Seq); err != nil {
+				return err
+			}
+			if o.Deliveries < 2 {
+				continue
+			}
+			if _, err := w.exec(promote, w.now.UnixMicro(), o.Operation[:]); err != nil {
 				return err
 			}
 		}
@@ -128,10 +141,15 @@ func (l *Ledger) write(ctx context.Context, do func(*write) error) error {
 func (l *Ledger) Undelivered(ctx context.Context, o store.Outgoing, wait time.Duration, dead bool) error {
 	return l.write(ctx, func(w *write) error {
 		var due driver.Value
+		behind := w.now.Add(store.BehindDead).UnixMicro()
 		if !dead {
-			due = w.now.Add(wait).UnixMicro()
+			behind = w.now.Add(wait).UnixMicro()
+			due = behind
 		}
-		_, err := w.exec(returnOutgoing, due, o.Seq, int64(o.Deliveries))
+		n, err := w.exec(returnOutgoing, due, o.Seq, int64(o.Deliveries))
+		if err == nil && n > 0 {
+			_, err = w.exec(putOffBehind, behind, o.Operation[:], o.Seq)
+		}
 		return err
 	})
 }
@@ -165,13 +183,17 @@ func (l *Ledger) Discard(ctx context.Context, tenant string, id uuid.UUID) error
 func (l *Ledger) withOutgoing(ctx context.Context, tenant string, id uuid.UUID, do func(*write, int64) error) error {
 	return l.write(ctx, func(w *write) error {
 		var seq int64
-		found, err := w.first([]any{&seq}, findOutgoing, id[:], tenant)
+		var operation uuid.UUID
+		found, err := w.first([]any{&seq, &operation}, findOutgoing, id[:], tenant)
 		if err == nil && !found {
 			err = store.ErrNotFound
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = do(w, seq)
 		}
-		return do(w, seq)
+		if err == nil {
+			_, err = w.exec(promote, w.now.UnixMicro(), operation[:])
+		}
+		return err
 	})
 }

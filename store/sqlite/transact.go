@@ -103,8 +103,8 @@ func (l *Ledger) Transact(ctx context.Context, do func(ctx context.Context, t st
 		return unwritten(err)
 	}
 	err = do(context.WithValue(ctx, txKey{}, t.tx), t)
-	if !t.ended {
-		_ = t.tx.Rollback() // without a transaction there is nothing to roll back
+	if !t.ended && t.tx.Rollback() != nil && t.stands() {
+		err = unknown(errEnded)
 	}
 	if lasting(err) {
 		t.discard = true
@@ -161,8 +161,9 @@ type transaction struct {
 	held    *sql.Conn
 	tx      *sql.Tx
 	now     time.Time
-	ended   bool // by a commit
-	discard bool // the connection may be what failed
+	begun   store.Operation // what was claimed or started, by id and owner
+	ended   bool            // by a commit
+	discard bool            // the connection may be what failed
 }
 
 // release gives the connection back, or up.
@@ -204,6 +205,9 @@ func (t *transaction) Claim(ctx context.Context, c store.Claim) (answer store.Cl
 		answer, err = w.claim(&c)
 		return err
 	})
+	if answer.Won {
+		t.begun = answer.Operation
+	}
 	return answer, unwritten(err)
 }
 
@@ -217,23 +221,37 @@ func (t *transaction) Apply(ctx context.Context, c store.Change) (row store.Oper
 		row, err = w.apply(&c)
 		return err
 	})
+	if err == nil {
+		t.begun = row
+	}
 	return row, unwritten(err)
+}
+
+// stands says whether the handler ended the transaction by a commit, or so that
+// nobody can say.
+func (t *transaction) stands() (stands bool) {
+	err := t.inside(func(w *write) (err error) {
+		stands, err = w.has("SELECT 1 FROM settle_operation WHERE id = ? AND owner = ?", t.begun.ID[:], t.begun.Owner[:])
+		return err
+	})
+	return stands || err != nil
 }
 
 // Commit implements [store.Transaction].
 func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Operation, err error) {
 	if err := t.open(ctx); err != nil {
 		if errors.Is(err, sql.ErrTxDone) {
-			return row, errEnded
+			err = errEnded // and if that was a commit, Transact finds it out
 		}
 		return row, unwritten(err)
 	}
 	ownChange(&c)
 	err = t.inside(func(w *write) error {
+		w.now = t.ledger.clock.read(t.now.UnixMicro())
 		if row, err = w.apply(&c); err != nil {
 			return err
 		}
-		_, err := w.exec("UPDATE settle_clock SET at = ?", t.now.UnixMicro())
+		_, err := w.exec("UPDATE settle_clock SET at = ?", w.now.UnixMicro())
 		return err
 	})
 	if err != nil {
@@ -253,7 +271,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	return row, unknown(err)
 }
 
-var errEnded = errors.New("store/sqlite: the handler ended the ledger's transaction itself, which only the ledger may: whether the operation stands isn't known; return an error to roll back")
+var errEnded = errors.New("store/sqlite: the handler ended the ledger's transaction itself, which only the ledger may: return an error to roll it back, and call neither Commit nor Rollback")
 
 // Abandon implements [store.Transaction]. The handler's statements end with
 // their context; Transact rolls back what there is.

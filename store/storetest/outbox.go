@@ -111,6 +111,21 @@ func outbox(s suite) {
 			}
 		}
 	}))
+	s.test("R54WhatWaitsBehindAFailureIsPutOffWithIt", onOutbox(func(w *world, l store.Outbox) {
+		o := w.record(w.intent())
+		w.apply(Completion(o, "r-1", announcing(announced("a", "b"))))
+		w.must(l.Undelivered(w.ctx, w.fetch(l)[0], time.Minute, false), "undelivered")
+		waiting := w.waiting(l)
+		w.wantInstant("DueAt of what is behind", waiting[1].DueAt, waiting[0].DueAt)
+		w.age(2 * time.Minute)
+		head := w.fetch(l)
+		w.must(l.Undelivered(w.ctx, head[0], time.Hour, false), "undelivered again")
+		w.age(2 * time.Hour)
+		head = w.fetch(l)
+		want(w, "types", types(head), "a")
+		w.must(l.Delivered(w.ctx, head...), "delivered")
+		want(w, "types behind it", types(w.fetch(l)), "b")
+	}))
 	s.test("R52ErasureEmptiesWhatIsStillToBeSent", onOutbox(func(w *world, l store.Outbox) {
 		i := w.intent()
 		o := w.record(i)
