@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/settle-go/settle"
@@ -249,4 +251,44 @@ func Example_forModel() {
 	// [unknown] recorded: true
 	// [invalid_arguments] recorded: false
 	// [no_such_tool] recorded: false
+}
+
+// Why an outcome isn't known is nobody's to log but the author's.
+func Example_classify() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	refund := settle.RawTool{
+		Name: "refund",
+		Contract: settle.Contract{
+			WholeArguments: true, NoLookup: true,
+			Classify: func(err error) error {
+				logger.Warn("refund failed", "error", err)
+				return err
+			},
+		},
+		Do: func(ctx context.Context, op settle.Op, in json.RawMessage) (json.RawMessage, error) {
+			return nil, errLost
+		},
+		Schema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
+	}
+	x, err := settle.New(memory.New(), settle.WithTools(refund), settle.Volatile())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := x.Execute(docsContext("case-49"), settle.Call{Tool: "refund", Args: json.RawMessage(`{"order":"A-7"}`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(out.Status)
+	// Output:
+	// level=WARN msg="refund failed" error="connection reset before the answer came"
+	// unknown
 }

@@ -140,6 +140,7 @@ var instantsOf = map[string][]string{
 	"operation": {"lease_until", "due_at", "moment", "key_until", "created_at", "first_sent", "unknown_since", "settled_at"},
 	"intent":    {"created_at", "closed_at"},
 	"case":      {"opened_at", "closed_at", "held_at"},
+	"outbox":    {"at", "due_at"},
 }
 
 // makeOlder lets time pass for a ledger whose clock is the machine's.

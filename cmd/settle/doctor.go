@@ -32,7 +32,7 @@ const (
 
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Look for what keeps operations from being settled",
-		Long: "Look for what keeps operations from being settled: a ledger that can't be reached\nor whose settings break promises, workers that don't run, a codec without its\nkeys, cases that nobody looks at. It exits with 1 where something is bad.",
+		Long: "Look for what keeps operations from being settled: a ledger that can't be reached\nor whose settings break promises, workers that don't run, a codec without its\nkeys, cases that nobody looks at, events that nobody is told of. It exits with 1 where something is bad.",
 		Args: arguments(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var checks []check
@@ -81,7 +81,11 @@ func (a *app) examine(ctx context.Context, d *desk) ([]check, error) {
 	checks = append(checks, checkCodec(d, open), checkClock(open, asked, a.now()))
 	checks = append(checks, a.checkWorkers(open)...)
 	cases, err := a.checkQueue(ctx, d)
-	return append(checks, cases...), err
+	if err != nil {
+		return checks, err
+	}
+	outbox, err := a.checkOutbox(ctx, d)
+	return append(append(checks, cases...), outbox), err
 }
 
 func (a *app) checkSettings(ctx context.Context, d *desk) ([]check, error) {
@@ -225,6 +229,34 @@ func (a *app) checkQueue(ctx context.Context, d *desk) ([]check, error) {
 	}
 	declared, err := checkDeclared(ctx, d, undeclared)
 	return append([]check{queue}, declared...), err
+}
+
+// checkOutbox looks for events that nobody is told of: those that were given up,
+// and those that are due and that no process delivers (R54).
+func (a *app) checkOutbox(ctx context.Context, d *desk) (check, error) {
+	const limit = 1000 // of the oldest
+	ctx = settle.WithOperator(ctx, settle.Operator{Name: "doctor"})
+	events, err := d.queue.Undelivered(ctx, settle.OutgoingEventFilter{Limit: limit})
+	if err != nil {
+		return check{}, err
+	}
+	dead, late, held := 0, 0, map[string]bool{} // operations whose events stand behind a dead one
+	for _, e := range events {
+		switch {
+		case e.Dead:
+			dead, held[e.Operation] = dead+1, true
+		case !held[e.Operation] && a.now().Sub(e.NextAt) > overdueAfter:
+			late++
+		}
+	}
+	switch {
+	case dead > 0:
+		return check{"outbox", odd, countOf(dead, "event") + " given up: nobody was told", a.command("outbox", "list", "--dead")}, nil
+	case late > 0:
+		return check{"outbox", odd, countOf(late, "event") + " due, and no process delivers",
+			"see that a process with WithOutbox and a sink runs Executor.Run on this ledger"}, nil
+	}
+	return check{"outbox", good, "no event was given up, and none is overdue", ""}, nil
 }
 
 // checkDeclared looks for tools with cases that no worker has told the ledger of.

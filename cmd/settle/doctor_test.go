@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,16 @@ func (d diagnosis) of(t *testing.T, name, status string) check {
 	}
 	t.Errorf("there is no check %s that is %s in %+v", name, status, d.Checks)
 	return check{}
+}
+
+// doctor is what it finds, whether or not the ledger's settings please it.
+func (w *world) doctor() (d diagnosis) {
+	w.Helper()
+	r := w.start(w.env, "", "doctor", "--json")
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
+		w.Fatalf("settle doctor --json wrote %q: %v", r.out, err)
+	}
+	return d
 }
 
 func TestDoctorFindsWhatKeepsOperationsOpen(t *testing.T) {

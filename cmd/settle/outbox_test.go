@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/settle-go/settle"
 )
@@ -38,6 +39,9 @@ func TestR54EventsThatWereGivenUpAreAnOperators(t *testing.T) {
 			t.Fatalf("dead events: %+v", dead)
 		}
 		contains(t, w.run(0, "outbox", "list").out, dead[1].Event)
+		if c := w.doctor().of(t, "outbox", odd); c.Said != "2 events given up: nobody was told" || c.Advice == "" {
+			t.Errorf("doctor: %+v", c)
+		}
 		w.run(2, "outbox", "discard", dead[0].Event, "--tenant", "acme")
 		w.run(2, "outbox", "retry", dead[0].Event)
 		if r := w.run(exitFailed, "outbox", "retry", dead[0].Event, "--tenant", "globex"); r.out != "" {
@@ -46,7 +50,13 @@ func TestR54EventsThatWereGivenUpAreAnOperators(t *testing.T) {
 		w.run(0, "outbox", "discard", dead[0].Event, "--tenant", "acme", "--yes")
 		w.run(0, "outbox", "retry", dead[1].Event, "--tenant", "acme")
 		refuse = nil
+		w.doctor().of(t, "outbox", good)
+		w.age(time.Hour)
+		if c := w.doctor().of(t, "outbox", odd); c.Said != "1 event due, and no process delivers" {
+			t.Errorf("doctor: %+v", c)
+		}
 		relay()
+		w.doctor().of(t, "outbox", good)
 		if len(told) != 1 || told[0] != second {
 			t.Errorf("told of %v, want %s", told, second)
 		}

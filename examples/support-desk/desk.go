@@ -22,12 +22,16 @@ func (d desk) report(waiting []store.Entry) {
 		fmt.Fprintln(d.out, "\nNothing waits for a person: the task is finished.")
 		return
 	}
-	fmt.Fprintf(d.out, "\n%d operations wait for a person.", len(waiting))
+	how := "1 operation waits for a person."
+	if len(waiting) > 1 {
+		how = fmt.Sprintf("%d operations wait for a person.", len(waiting))
+	}
+	fmt.Fprint(d.out, "\n"+how)
 	if !d.stays {
-		fmt.Fprintln(d.out, " Their ledger was a temporary file: to decide on them, run this with --ledger FILE.")
+		fmt.Fprintln(d.out, " The ledger was a temporary file: to decide, run this with --ledger FILE.")
 		return
 	}
-	fmt.Fprint(d.out, " To settle them, set SETTLE_OPERATOR to your name and type:\n\n")
+	fmt.Fprint(d.out, " To settle what waits, say go install ./cmd/settle, set SETTLE_OPERATOR to your name and type:\n\n")
 	d.command("queue", "list")
 	for _, e := range waiting {
 		fmt.Fprintf(d.out, "\n  # %s\n", question(e))

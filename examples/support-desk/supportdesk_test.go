@@ -100,7 +100,7 @@ Done now: open_ticket. Replayed, with nothing sent: nothing.
 
 At the far sides of this run: tickets opened 1, mails sent 1, refunds made 0.
 
-2 operations wait for a person. To settle them, set SETTLE_OPERATOR to your name and type:
+2 operations wait for a person. To settle what waits, say go install ./cmd/settle, set SETTLE_OPERATOR to your name and type:
 
   settle --ledger 'sqlite:ann'\''s.db' queue list
 
@@ -216,7 +216,7 @@ func isDenied(w world) {
 
 func leavesNothing(w world) {
 	out := w.shell("desk", 0)
-	w.has(out, "2 operations wait for a person. Their ledger was a temporary file")
+	w.has(out, "2 operations wait for a person. The ledger was a temporary file")
 	if typed := commands(out); len(typed) > 0 {
 		w.Errorf("commands for a ledger that is gone: %q", typed)
 	}

@@ -109,11 +109,9 @@ func TestR27WhatNeverHadAConnectionIsNotSent(t *testing.T) {
 	closed.Close()
 	far := newSide(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":"r1"}`)) })
 	for name, base := range map[string]string{
-		"refused":       refusing,
-		"no TLS":        strings.Replace(far.URL, "http:", "https:", 1),
-		"no such host":  "http://nobody.invalid",
-		"bad address":   "http://192.0.2.1", // documentation, which is special
-		"other network": "http://10.0.0.1",
+		"refused":      refusing,
+		"no TLS":       strings.Replace(far.URL, "http:", "https:", 1),
+		"no such host": "http://nobody.invalid",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

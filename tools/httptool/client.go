@@ -81,7 +81,9 @@ func TLS(config *tls.Config) Option {
 func MaxAnswer(bytes int64) Option { return option(func(c *Client) { c.maxAnswer = bytes }) }
 
 // NewClient makes a client of the API at the base URL: http or https, a host, and
-// a path that those of the tools come after. Close it when its tools are done.
+// a path that those of the tools come after. A host that is an address, or
+// localhost, has to be a public one or within [AllowAddresses]. Close the client
+// when its tools are done.
 func NewClient(baseURL string, options ...Option) (*Client, error) {
 	c := &Client{header: http.Header{}, maxAnswer: defaultMaxAnswer}
 	for _, o := range options {
@@ -124,6 +126,9 @@ func (c *Client) parseBase(text string) *url.URL {
 	}
 	if base.Hostname() == "" {
 		refuse("has no host")
+	}
+	if c.dialer.neverReaches(base.Hostname()) {
+		refuse("names " + theAddress)
 	}
 	if base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "" {
 		refuse("has more than scheme, host and path: credentials go into Header or Sign, parameters into Query")

@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 )
 
 // ErrAddress says that a name led to an address that requests mustn't go to. See
 // [AllowAddresses].
-var ErrAddress = errors.New("httptool: the far side has a private, loopback or other special address, which isn't allowed: name it in AllowAddresses if that is meant")
+var ErrAddress = errors.New("httptool: the far side has " + theAddress)
+
+const theAddress = "a private, loopback or other special address, which isn't allowed: name it in AllowAddresses if that is meant"
 
 // special are ranges that netip has no question for: what isn't reached over the
 // public internet, and what carries an IPv4 address in an IPv6 one (RFC 6890).
@@ -48,6 +51,17 @@ func (d *dialer) allows(at netip.Addr) bool {
 		return true
 	}
 	return at.IsGlobalUnicast() && !at.IsPrivate() && !slices.ContainsFunc(special, within)
+}
+
+// neverReaches says that no connection to the host would be allowed, as far as
+// that is known without a lookup: of an address, and of localhost. It is there to
+// tell the author early; what guards is control.
+func (d *dialer) neverReaches(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return !d.allows(netip.IPv6Loopback()) && !d.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	at, err := netip.ParseAddr(host)
+	return err == nil && !d.allows(at)
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -195,19 +196,39 @@ func TestPrivateAddressesAreRefusedAtTheConnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A name is looked at where it leads, at the connect: localhost is one.
-	for _, base := range []string{far.URL, "http://localhost:" + at.Port(), "http://[::ffff:127.0.0.1]:" + at.Port()} {
-		c, err := httptool.NewClient(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		if out := unsafeRefund(t, c, nil); out.Status != settle.StatusNotDone {
-			t.Errorf("%s: got %s, want not_done", base, out.Status)
-		}
+	// A name is looked at where it leads, at the connect: one of localhost's two
+	// addresses is allowed, and the far side has the other.
+	base := "http://localhost:" + at.Port()
+	c, err := httptool.NewClient(base, httptool.AllowAddresses(netip.MustParsePrefix("::1/128")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if out := unsafeRefund(t, c, nil); out.Status != settle.StatusNotDone {
+		t.Errorf("got %s, want not_done", out.Status)
 	}
 	if n := len(far.requests()); n != 0 {
 		t.Errorf("%d requests", n)
+	}
+	if out := unsafeRefund(t, newClient(t, base), nil); out.Status != settle.StatusCompleted {
+		t.Errorf("allowed: got %s, want completed", out.Status)
+	}
+}
+
+func TestAHostThatCannotBeReachedIsRefusedWhenTheClientIsMade(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"http://127.0.0.1:8080", "http://LocalHost", "http://[::ffff:127.0.0.1]", "http://[::1]/v1", "https://10.2.3.4", "http://169.254.169.254", "http://192.0.2.1"} {
+		if _, err := httptool.NewClient(base); err == nil || !strings.Contains(err.Error(), "AllowAddresses") {
+			t.Errorf("%s: want an error that names AllowAddresses, got %v", base, err)
+		}
+	}
+	for _, base := range []string{"http://127.0.0.1:8080", "http://localhost", "https://1.1.1.1"} {
+		c, err := httptool.NewClient(base, loopback)
+		if err != nil {
+			t.Errorf("%s: %v", base, err)
+			continue
+		}
+		c.Close()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +23,8 @@ type Guarded struct {
 	// Schema is the JSON Schema of a tool that takes an object: its input has to
 	// be one that fits, and the contract speaks of its fields. Without a schema
 	// the input is text, white space around it apart, and the contract knows it
-	// as the one field "input".
+	// as the one field "input"; a contract with other identity fields is an error
+	// of each call.
 	Schema json.RawMessage
 }
 
@@ -88,11 +90,20 @@ func (t guardedTool) Call(ctx context.Context, input string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case out.Status == settle.StatusInvalidArguments && len(t.schema) == 0 && slices.ContainsFunc(out.Fields, isNoInput):
+		// No input of the model's would do.
+		return "", fmt.Errorf("settlelangchaingo: the contract of tool %q speaks of the field %s, but without a Schema its input is text, known as the one field \"input\": give its Guarded a Schema; nothing was done",
+			t.Name(), strings.Join(out.Fields, ", "))
 	case out.Status == settle.StatusCompleted && !out.Replayed && said != "":
 		return said, nil
 	}
 	return out.ForModel(), nil
 }
+
+func isNoInput(field string) bool { return field != textField }
+
+// textField is what the contract of a tool without a schema calls its input.
+const textField = "input"
 
 // call is what the executor is asked for. Text that isn't UTF-8 can't be one
 // without another text becoming the same.
@@ -101,6 +112,6 @@ func (t guardedTool) call(input string) (_ settle.Call, ok bool) {
 	if len(t.schema) > 0 {
 		return settle.Call{Tool: t.Name(), Args: json.RawMessage(trimmed), Schema: t.schema}, true
 	}
-	args, err := json.Marshal(map[string]string{"input": trimmed})
+	args, err := json.Marshal(map[string]string{textField: trimmed})
 	return settle.Call{Tool: t.Name(), Args: args}, err == nil && utf8.ValidString(trimmed)
 }

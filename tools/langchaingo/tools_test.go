@@ -277,6 +277,18 @@ func TestGuardRefusesWhatCannotRun(t *testing.T) {
 	}
 }
 
+// R8: text has no fields, so no input of the model's would name the contract's.
+func TestAContractWithFieldsNeedsASchema(t *testing.T) {
+	w := newWorld(t)
+	x := w.start(settle.WithGuarded(settle.RawTool{Name: "book", Contract: settle.Contract{Identity: []string{"order"}, NoLookup: true}}))
+	said, err := w.guard(x, w.book(booked), "").Call(w.ctx, `{"order":7}`)
+	if err == nil || said != "" || !strings.Contains(err.Error(), "give its Guarded a Schema") || !strings.Contains(err.Error(), "order") {
+		t.Errorf("got %q, %v", said, err)
+	}
+	w.wantActs(nil)
+	w.wantRows(0)
+}
+
 func TestToolsAreChosenByNameAndTellTheirSchema(t *testing.T) {
 	w := newWorld(t)
 	x := w.start(settle.WithGuarded(settle.RawTool{Name: "book", Contract: settle.Contract{WholeArguments: true, NoLookup: true}}))

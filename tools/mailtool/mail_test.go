@@ -395,6 +395,10 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	} {
 		relay, config := mailtool.Relay{Address: "relay.example.org:587"}, mailtool.Config{From: "support@example.org"}
 		edit(&relay, &config)
+		if _, err := mailtool.New(relay, config); err == nil || !strings.Contains(err.Error(), "give it Find, or say NoLookup") {
+			t.Errorf("without Find: got %v", err)
+		}
+		config.Contract.NoLookup = true
 		if _, err := mailtool.New(relay, config); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("want an error that says %q, got %v", says, err)
 		}

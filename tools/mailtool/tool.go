@@ -30,7 +30,7 @@ type Config struct {
 	// Domain is that of the Message-IDs. Default: From's.
 	Domain string
 	// Contract is the author's promise. Its Class is Unsafe; its Timeout is a
-	// minute where it is left out. Without Find it says NoLookup.
+	// minute where it is left out. Without Find it has to say NoLookup.
 	Contract settle.Contract
 	// Allow says whether mail may go to an address. Its error is the refusal that
 	// the model is told. Default: to every address.
@@ -80,6 +80,9 @@ func (t *tool) read() (err error) {
 	}
 	if t.config.Contract.Class != settle.Unsafe {
 		note(fmt.Errorf("its class is %s: a relay takes the same mail twice, so the class is Unsafe", t.config.Contract.Class))
+	}
+	if t.config.Find == nil && !t.config.Contract.NoLookup {
+		note(errors.New("it can't be asked for a mail: give it Find, or say NoLookup in its Contract, and an unknown outcome is a person's"))
 	}
 	if t.from, err = sender(t.config.From); err != nil {
 		note(fmt.Errorf("the field From %w", err))

@@ -3,9 +3,9 @@
 //
 //	guard := settlemcpgo.New(ex, settlemcpgo.Options{})
 //	s := server.NewMCPServer("bookings", "v1", server.WithToolHandlerMiddleware(guard.Middleware))
-//	s.AddTool(settlemcpgo.Widen(tool), handler)     // as before, now guarded
-//	s.AddTaskTool(slow, guard.Task(slow, handler))  // the library's middleware leaves these out
-//	err := guard.Offer(s)                           // the executor's own tools
+//	s.AddTool(settlemcpgo.Widen(tool), handler)        // as before, now guarded
+//	s.AddTaskTool(slow, guard.Task(slow, taskHandler)) // the library's middleware leaves these out
+//	err := guard.Offer(s)                              // the executor's own tools
 //
 // The principal is the one that the host's authentication put into the context
 // (server.WithHTTPContextFunc, [settle.WithPrincipal]). The task comes with each

@@ -3,7 +3,7 @@
 //
 //	tools, err := settleopenai.New(ex)
 //	messages, err := tools.BeginChat(ctx, openai.SystemMessage("…"), openai.UserMessage("…"))
-//	params := openai.ChatCompletionNewParams{Model: "…", Messages: messages, Tools: tools.Chat()}
+//	params := openai.ChatCompletionNewParams{Model: "…", Messages: messages, Tools: tools.ForChat()}
 //	for {
 //		completion, err := client.Chat.Completions.New(ctx, params)
 //		choice := completion.Choices[0]

@@ -1,9 +1,10 @@
-// Package orderedmap stands in for github.com/wk8/go-ordered-map/v2 where the
-// modules of this repository are built together: it is its fork
-// github.com/pb33f/ordered-map/v2 under its name.
+// Package orderedmap stands in for github.com/wk8/go-ordered-map/v2 where genkit
+// and Anthropic's SDK are built together, as the modules of this repository are:
+// it is its fork github.com/pb33f/ordered-map/v2 under its name.
 //
 // The dotprompt that genkit v1.7.0 needs puts maps of the one into schemas of
-// github.com/invopop/jsonschema, which has the other since v0.14.0; Anthropic's
+// github.com/invopop/jsonschema, which has the other since v0.14.0. The root
+// module requires v0.13.0, so that genkit builds beside it as it is; Anthropic's
 // SDK needs v0.14.0. Only replace directives lead here.
 package orderedmap
 
