@@ -2,12 +2,10 @@ package settle
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/store"
 )
 
@@ -46,41 +44,6 @@ type flow struct {
 	told []uuid.UUID
 }
 
-// prepare does all that comes before the ledger is asked for this operation:
-// the intent, the identity, today's schema, the host's permission.
-func (f *flow) prepare(ctx context.Context) {
-	if f.owner != uuid.Nil || f.early != nil {
-		return
-	}
-	f.owner, f.waitUntil = uuid.New(), time.Now().Add(f.patience())
-	if ctx.Err() != nil {
-		f.end(f.unavailable(errCallerGone))
-		return
-	}
-	intent, err := f.findIntent(ctx)
-	if err != nil {
-		f.end(f.unavailable(err))
-		return
-	}
-	if intent.Version != derivationVersion {
-		f.end(f.x.signals.counted(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: "newer_version",
-			Detail: "the intent was begun by another version of settle; upgrade this program"}))
-		return
-	}
-	if err := f.identify(intent); err != nil {
-		f.end(f.x.invalid(f.tool, err))
-		return
-	}
-	if !intent.ClosedAt.IsZero() {
-		f.end(f.x.signals.counted(f.bare(StatusExpired, "intent_closed")))
-		return
-	}
-	f.invalid = f.validate(f.x)
-	f.denied = f.x.authorize(ctx, f.request, "", "attempt") != nil
-}
-
-func (f *flow) end(out Outcome) { f.early = &out }
-
 // patience is how long the call waits for others: never longer than the
 // contract's timeout (R17).
 func (f *flow) patience() time.Duration {
@@ -89,24 +52,6 @@ func (f *flow) patience() time.Duration {
 	}
 	return min(max(f.call.Wait, 0), f.tool.contract.Timeout)
 }
-
-// bare is an outcome of this call without an operation.
-func (f *flow) bare(s Status, reason string) Outcome {
-	return Outcome{Status: s, Tool: f.tool.name, Reason: reason, repeatable: f.tool.contract.Repeatable}
-}
-
-func (f *flow) unavailable(err error) Outcome {
-	out := f.bare(StatusUnavailable, "ledger")
-	if out.err = err; errors.Is(err, errCallerGone) {
-		out.Reason = reasonCallerGone
-	} else {
-		f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
-	}
-	return f.x.signals.counted(out)
-}
-
-// errCallerGone ends a call whose context ended before anything was claimed.
-var errCallerGone = errors.New("settle: the caller had gone before anything was begun")
 
 // go1 takes the call to its outcome, under a span of its own.
 func (f *flow) go1(ctx context.Context) Outcome {
@@ -395,47 +340,4 @@ func (f *flow) await(ctx context.Context, id uuid.UUID) bool {
 		return false
 	}
 	return true
-}
-
-// validate decodes the arguments as today's schema wants them. What it finds is
-// an answer only where the ledger has no other (R18).
-func (f *flow) validate(x *Executor) error {
-	s := f.tool.schema
-	if s == nil && len(f.call.Schema) > 0 {
-		var err error
-		if s, err = x.schemaOf(f.call.Schema); err != nil {
-			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
-		}
-	}
-	if s != nil && !s.Fits(f.value) {
-		if err := s.Validate(f.args); err != nil {
-			return invalidArguments(err)
-		}
-	}
-	var err error
-	if f.in, err = f.tool.admitted(f.args); err != nil {
-		return invalidArguments(err)
-	}
-	return nil
-}
-
-// schemaOf parses a schema that comes with calls, and remembers it.
-func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
-	if s, ok := x.schemas.get(string(raw)); ok {
-		return s, nil
-	}
-	s, err := schema.Parse(raw)
-	if err == nil {
-		x.schemas.set(string(raw), s)
-	}
-	return s, err
-}
-
-// findIntent is the intent of the caller's task, or the one that the original of
-// a compensation belongs to.
-func (f *flow) findIntent(ctx context.Context) (store.Intent, error) {
-	if f.original != nil {
-		return f.original.Of, nil
-	}
-	return f.x.intentOf(ctx, f.principal, f.taskName)
 }
