@@ -33,6 +33,7 @@ var parts = []part{
 	{"turn", "the calls of one model turn together and one by one", (*bench).turn},
 	{"million", "a ledger with a million operations beside an empty one", (*bench).million},
 	{"sqlite", "settle on SQLite beside bare writers", (*bench).sqlite},
+	{"queue", "the first page of a long queue beside that of a short one", (*bench).queue},
 	{"memory", "the executor's memory, and what it costs without a database", (*bench).memory},
 }
 
@@ -46,6 +47,8 @@ type bench struct {
 	// rows is the size of the large ledger, executions how often the executor
 	// runs where its memory is watched.
 	rows, executions int
+	// cases is the length of the long queue.
+	cases int
 }
 
 func main() {
@@ -54,6 +57,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 11, "how many turns each contender gets")
 	flag.IntVar(&b.rows, "rows", 1_000_000, "operations in the large ledger")
 	flag.IntVar(&b.executions, "executions", 400_000, "operations run to watch the executor's memory")
+	flag.IntVar(&b.cases, "cases", 100_000, "open cases in the long queue")
 	cpu := flag.String("cpuprofile", "", "where to write a profile of the processor time")
 	allocs := flag.String("allocprofile", "", "where to write a profile of the allocations")
 	chosen := flag.String("parts", "", "what to measure, separated by commas (default: everything)\n"+describe())
