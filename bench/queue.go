@@ -14,6 +14,7 @@ import (
 // beside that of a short one. The cases that a filter looks for are one in a
 // hundred and the newest, so that all others come before them.
 func (b *bench) queue(ctx context.Context) error {
+	everybody := settle.Operator{Name: "ada"}
 	return b.onEach(ctx, 4, func(database string, open func(string) (*ground, error)) error {
 		var lists [2]*settle.Executor
 		for i, n := range []int{100, b.cases} {
@@ -26,20 +27,20 @@ func (b *bench) queue(ctx context.Context) error {
 			}
 		}
 		for _, look := range []struct {
-			name string
-			operator
-			settle.QueueFilter
+			name   string
+			who    settle.Operator
+			filter settle.QueueFilter
 		}{
 			{"all", everybody, settle.QueueFilter{}},
 			{"tenant", everybody, settle.QueueFilter{Tenant: "globex"}},
 			{"tool", everybody, settle.QueueFilter{Tool: "transfer"}},
 			{"owner", everybody, settle.QueueFilter{Owner: "ada"}},
-			{"operator-of-tenant", operator{Name: "ben", Tenants: []string{"globex"}}, settle.QueueFilter{}},
+			{"operator-of-tenant", settle.Operator{Name: "ben", Tenants: []string{"globex"}}, settle.QueueFilter{}},
 		} {
 			var took [2][]float64
 			for range 3 * b.rounds {
 				for i, x := range lists {
-					ms, err := firstPage(settle.WithOperator(ctx, settle.Operator(look.operator)), x, look.QueueFilter)
+					ms, err := firstPage(settle.WithOperator(ctx, look.who), x, look.filter)
 					if err != nil {
 						return fmt.Errorf("list %s: %w", look.name, err)
 					}
@@ -54,10 +55,6 @@ func (b *bench) queue(ctx context.Context) error {
 		return errors.Join(stop(lists[0]), stop(lists[1]))
 	})
 }
-
-type operator settle.Operator
-
-var everybody = operator{Name: "ada"}
 
 // firstPage lists a page and says how many milliseconds that took.
 func firstPage(ctx context.Context, x *settle.Executor, f settle.QueueFilter) (float64, error) {

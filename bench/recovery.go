@@ -43,10 +43,11 @@ func (b *bench) recovery(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := b.hang(ctx, g); err != nil {
+		hanging, err := b.hang(ctx, g)
+		if err != nil {
 			return err
 		}
-		far, err := newFarSide(b.hanging)
+		far, err := newFarSide(hanging)
 		if err != nil {
 			return err
 		}
@@ -74,9 +75,9 @@ func (b *bench) recovery(ctx context.Context) error {
 	})
 }
 
-// hang leaves operations behind as a process does that died while they ran. The
-// copies are made while one of each tool and tenant really runs.
-func (b *bench) hang(ctx context.Context, g *ground) error {
+// hang leaves operations behind as a process does that died while they ran, and
+// says how many. The copies are made while one of each tool and tenant really runs.
+func (b *bench) hang(ctx context.Context, g *ground) (int, error) {
 	few := max(b.hanging/1000, 4)
 	crowded := (b.hanging - few*len(fewTools)) / crowdTenants
 	hang := func(tool, tenant string, n int, expired time.Duration) error {
@@ -97,16 +98,15 @@ func (b *bench) hang(ctx context.Context, g *ground) error {
 	}
 	for tenant := range crowdTenants {
 		if err := hang(crowd, "tenant-"+strconv.Itoa(tenant), crowded, 2*time.Hour); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for i, tool := range fewTools {
 		if err := hang(tool, "tenant-"+strconv.Itoa(i), few, time.Hour); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	b.hanging = crowdTenants*crowded + len(fewTools)*few
-	return g.finish(ctx)
+	return crowdTenants*crowded + len(fewTools)*few, g.finish(ctx)
 }
 
 // nothingHangs requires that every operation is completed.
