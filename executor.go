@@ -51,6 +51,7 @@ type Executor struct {
 	announced chan struct{}
 	renewer   renewer
 	crew      *crew
+	lanes     *lanes
 }
 
 // intentName is what names an intent (R7).
@@ -113,7 +114,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	if x.log == nil {
 		x.log = slog.Default()
 	}
-	x.renewer.executor, x.crew = x, newCrew(x.closing)
+	x.renewer.executor, x.crew, x.lanes = x, newCrew(x.closing), newLanes(s.concurrency)
 	var err error
 	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
 		return nil, err

@@ -1,11 +1,14 @@
 package settle
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,26 +83,49 @@ func (q *Queue) List(ctx context.Context, f QueueFilter) (QueuePage, error) {
 	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: f.Tool}); err != nil {
 		return QueuePage{}, err
 	}
-	var page QueuePage
-	for {
-		entries, err := q.x.ledger.Cases(ctx, filter)
-		if err != nil {
-			return QueuePage{}, err
-		}
-		for _, e := range entries {
-			filter.After = store.CaseCursor{OpenedAt: e.Case.OpenedAt, ID: e.Case.ID}
-			if o.sees(e.Entry.Of.TenantName) {
-				page.Cases = append(page.Cases, summarize(q.x, e))
-			}
-			if len(page.Cases) == filter.Limit {
-				page.Next = writeCursor(filter.After)
-				return page, nil
-			}
-		}
-		if len(entries) < filter.Limit {
-			return page, nil
-		}
+	entries, err := q.cases(ctx, o, filter)
+	if err != nil {
+		return QueuePage{}, err
 	}
+	var page QueuePage
+	for _, e := range entries {
+		page.Cases = append(page.Cases, summarize(q.x, e))
+		filter.After = store.CaseCursor{OpenedAt: e.Case.OpenedAt, ID: e.Case.ID}
+	}
+	if len(entries) == filter.Limit {
+		page.Next = writeCursor(filter.After)
+	}
+	return page, nil
+}
+
+// cases is a page of the cases that the operator sees. Where these are some
+// tenants', each is asked for on its own: what waits for all the others may be
+// far more.
+func (q *Queue) cases(ctx context.Context, o Operator, f store.CaseFilter) ([]store.CaseEntry, error) {
+	switch {
+	case f.Tenant != "" && !o.sees(f.Tenant):
+		return nil, nil
+	case f.Tenant != "" || o.Tenants == nil:
+		return q.x.ledger.Cases(ctx, f)
+	}
+	tenants := slices.Clone(o.Tenants)
+	slices.Sort(tenants)
+	var page []store.CaseEntry
+	for _, f.Tenant = range slices.Compact(tenants) {
+		if f.Tenant == "" {
+			continue // no tenant's name, and the filter's word for all
+		}
+		entries, err := q.x.ledger.Cases(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, entries...)
+		slices.SortFunc(page, func(a, b store.CaseEntry) int {
+			return cmp.Or(a.Case.OpenedAt.Compare(b.Case.OpenedAt), bytes.Compare(a.Case.ID[:], b.Case.ID[:]))
+		})
+		page = page[:min(len(page), f.Limit)]
+	}
+	return page, nil
 }
 
 func (f QueueFilter) store() (store.CaseFilter, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
 	"github.com/settle-go/settle/store/memory"
 )
 
@@ -177,5 +178,64 @@ func TestR13Composite(t *testing.T) {
 	}
 	if !slices.Equal(made, []string{"a", "mail"}) {
 		t.Errorf("the steps made %v, want each once", made)
+	}
+}
+
+// tenantsOnly is a ledger that lists cases of a named tenant and no others.
+type tenantsOnly struct {
+	*memory.Ledger
+	t *testing.T
+}
+
+func (l tenantsOnly) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEntry, error) {
+	if f.Tenant != "acme" && f.Tenant != "globex" {
+		l.t.Errorf("the ledger is asked for the cases of tenant %q", f.Tenant)
+	}
+	return l.Ledger.Cases(ctx, f)
+}
+
+func TestR46AnOperatorOfTenantsReadsTheirQueueAndNoOther(t *testing.T) {
+	t.Parallel()
+	clock := &deskClock{}
+	tool := settle.Tool[deskArgs, deskPaid]{Name: "pay", Contract: settle.Contract{NoLookup: true, Approval: true},
+		Do: func(context.Context, settle.Op, deskArgs) (deskPaid, error) {
+			return deskPaid{}, errors.New("not approved")
+		}}
+	x, err := settle.New(tenantsOnly{memory.New(memory.WithClock(clock.now)), t}, settle.WithTools(tool), settle.Volatile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, tenant := range []string{"globex", "initech", "acme", "initech", "acme", "globex", "globex", "initech", "acme"} {
+		ctx := settle.WithTask(settle.WithPrincipal(t.Context(), settle.Principal{Tenant: tenant, Subject: "bot"}), settle.Task{ID: "t1", Goal: "g"})
+		clock.d += time.Second
+		out, err := x.Execute(ctx, settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"` + clock.d.String() + `","amount":1}`)})
+		if err != nil || out.Status != settle.StatusAwaitingApproval {
+			t.Fatal(out.ForModel(), err)
+		}
+		if tenant != "initech" {
+			want = append(want, out.Operation)
+		}
+	}
+	desk := settle.WithOperator(t.Context(), settle.Operator{Name: "ann", Tenants: []string{"globex", "acme", "globex", ""}})
+	var got []string
+	f := settle.QueueFilter{Limit: 2}
+	for {
+		page, err := x.Queue().List(desk, f)
+		if err != nil || len(page.Cases) > f.Limit {
+			t.Fatalf("a page of %d cases: %v", len(page.Cases), err)
+		}
+		for _, c := range page.Cases {
+			got = append(got, c.Operation)
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the pages hold %v, want %v, oldest first", got, want)
+	}
+	if page, err := x.Queue().List(desk, settle.QueueFilter{Tenant: "initech"}); err != nil || len(page.Cases) > 0 {
+		t.Errorf("of another tenant: %d cases, %v; want none", len(page.Cases), err)
 	}
 }

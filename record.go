@@ -269,6 +269,11 @@ func (p *pauses) next() time.Duration {
 
 // sleep waits, unless the context ends or the executor shuts down first.
 func (x *Executor) sleep(ctx context.Context, d time.Duration) bool {
+	return x.sleepUntil(ctx, d, nil)
+}
+
+// sleepUntil also ends where it is woken.
+func (x *Executor) sleepUntil(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
 	if d <= 0 {
 		return !x.isClosing() && ctx.Err() == nil
 	}
@@ -276,6 +281,8 @@ func (x *Executor) sleep(ctx context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-woken:
 		return true
 	case <-x.closing:
 		return false

@@ -20,7 +20,7 @@ type Report struct {
 	// Resumed counts the attempts that were started.
 	Resumed int
 	// Failed counts the operations that could not be worked on, because of the
-	// ledger; they are due again later.
+	// ledger or because others took too long before them; they are due again later.
 	Failed int
 }
 
@@ -39,8 +39,15 @@ const (
 // once as [WithConcurrency] says. Any number of processes may recover at the
 // same time; each operation goes to one of them.
 func (x *Executor) Recover(ctx context.Context) (Report, error) {
-	report, _, err := x.recoverAfter(ctx, store.Pair{})
-	return report, err
+	report := Report{States: map[string]int{}}
+	due, err := x.take(ctx, store.Pair{}, nil)
+	if err != nil || len(due) == 0 {
+		return report, err
+	}
+	defer x.work.Done()
+	report.Taken = len(due)
+	x.workOn(ctx, due, &report)
+	return report, nil
 }
 
 // Run recovers until the context ends. It returns nil then; a ledger that
@@ -56,79 +63,116 @@ func (x *Executor) Run(ctx context.Context) error {
 		}
 		defer relay.Wait()
 	}
+	x.runRecovery(ctx)
+	return nil
+}
+
+// runRecovery makes pass after pass until the context ends or the executor is
+// shut down. A pass waits for none before it: a tool that has as much to do as it
+// may, and is slow, is left out of the next and delays no other (R36).
+func (x *Executor) runRecovery(ctx context.Context) {
+	var passes sync.WaitGroup
+	defer passes.Wait()
 	var after store.Pair
 	for {
-		report, next, err := x.recoverAfter(ctx, after)
+		due, err := x.take(ctx, after, x.lanes.full())
 		if errors.Is(err, ErrShutdown) {
-			return nil
+			return
 		}
 		if err != nil && ctx.Err() == nil {
 			x.log.Warn("settle: recovery could not read the ledger", "error", err)
 		}
-		after = next
 		pause := recoveryPause
-		if report.Taken > 0 && err == nil {
+		if n := len(due); n > 0 {
 			// A pass takes a few rows of each tool and tenant: there may be more. What
 			// it took isn't due again for a while, whatever became of it.
-			pause = 0
+			after, pause = store.Pair{Tool: due[n-1].Tool, Tenant: due[n-1].Tenant}, 0
+			passes.Go(func() {
+				defer x.work.Done()
+				x.workOn(ctx, due, &Report{States: map[string]int{}})
+			})
+		} else if err == nil {
+			after = store.Pair{}
 		}
-		if !x.sleep(ctx, pause) {
-			return nil
+		if !x.sleepUntil(ctx, pause, x.lanes.freed) {
+			return
 		}
 	}
 }
 
-// recoverAfter is one pass that begins behind a tool and tenant, and says where
-// it ended, so that the next one goes on there and nobody starves (R36).
-func (x *Executor) recoverAfter(ctx context.Context, after store.Pair) (Report, store.Pair, error) {
-	report := Report{States: map[string]int{}}
+// taken is due work that this process has for a while.
+type taken struct {
+	store.Entry
+	lane *lane
+	at   time.Time
+}
+
+// take takes what is due behind a tool and tenant, so that the pass after goes on
+// there and nobody starves (R36). Where it returns something, the caller works on
+// it and then calls x.work.Done.
+func (x *Executor) take(ctx context.Context, after store.Pair, except []string) ([]taken, error) {
 	if err := x.enter(); err != nil {
-		return report, after, err
+		return nil, err
 	}
-	defer x.work.Done()
-	entries, err := x.ledger.Take(ctx, store.Take{Lease: recoveryLease, Limit: recoveryLimit, Each: x.settings.concurrency, After: after})
-	if err != nil {
-		return report, after, err
+	entries, err := x.ledger.Take(ctx, store.Take{Lease: recoveryLease, Limit: recoveryLimit, Each: x.settings.concurrency,
+		After: after, Except: except})
+	if err != nil || len(entries) == 0 {
+		x.work.Done()
+		return nil, err
 	}
-	report.Taken = len(entries)
-	if len(entries) == 0 {
-		return report, store.Pair{}, nil
+	due := make([]taken, len(entries))
+	for i, e := range entries {
+		due[i] = taken{e, x.lanes.enter(e.Tool), time.Now()}
 	}
-	last := entries[len(entries)-1]
-	x.workOn(ctx, entries, &report)
-	return report, store.Pair{Tool: last.Tool, Tenant: last.Tenant}, nil
+	return due, nil
 }
 
-// workOn works on the entries, each tool's within its limit, and isolates each:
-// one bad row stops nothing else.
-func (x *Executor) workOn(ctx context.Context, entries []store.Entry, report *Report) {
+// workOn works on what was taken, each tool's within its limit, and isolates each
+// operation: one bad row stops nothing else.
+func (x *Executor) workOn(ctx context.Context, due []taken, report *Report) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	slots := map[string]chan struct{}{}
-	for _, e := range entries {
-		slot, ok := slots[e.Tool]
-		if !ok {
-			slot = make(chan struct{}, max(x.settings.concurrency, 1))
-			slots[e.Tool] = slot
-		}
+	for _, t := range due {
 		group.Go(func() {
-			slot <- struct{}{}
-			defer func() { <-slot }()
-			state, resumed, err := x.recoverOne(ctx, e)
+			defer x.lanes.leave(t.Tool)
+			state, resumed, err := x.inTurn(ctx, t)
+			if err != nil && ctx.Err() == nil {
+				x.log.Warn("settle: an operation could not be recovered", "operation", t.ID.String(), "state", t.State.String(), "error", err)
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			if resumed {
-				report.Resumed++
-			}
-			if err != nil {
-				report.Failed++
-				x.log.Warn("settle: an operation could not be recovered", "operation", e.ID.String(), "state", e.State.String(), "error", err)
-				return
-			}
-			report.States[state.String()]++
+			report.add(state, resumed, err)
 		})
 	}
 	group.Wait()
+}
+
+func (r *Report) add(state store.State, resumed bool, err error) {
+	if resumed {
+		r.Resumed++
+	}
+	if err != nil {
+		r.Failed++
+		return
+	}
+	r.States[state.String()]++
+}
+
+// errLateTurn: whoever takes it next is its one recoverer (R36).
+var errLateTurn = errors.New("its turn came when the time for which it was taken was nearly over: it is due again then")
+
+// inTurn recovers an operation when its lane has a slot for it.
+func (x *Executor) inTurn(ctx context.Context, t taken) (state store.State, resumed bool, err error) {
+	select {
+	case t.lane.slots <- struct{}{}:
+		defer func() { <-t.lane.slots }()
+	case <-ctx.Done():
+		return t.State, false, ctx.Err()
+	}
+	if time.Since(t.at) > recoveryLease-lookupLease {
+		return t.State, false, errLateTurn
+	}
+	return x.recoverOne(ctx, t.Entry)
 }
 
 // recoverOne brings one operation on. The binding is nil where this process

@@ -19,15 +19,15 @@ type PurgeProgress struct {
 	After string
 }
 
-// purgePage bounds the operations of one write of a purge, so that the claims
-// beside it wait for no more.
+// purgePage bounds the operations of one page of a purge.
 const purgePage = 500
 
 // Purge takes arguments, results and names from the operations whose Retention
 // is over, and leaves tombstones: a call that meets one is answered "expired"
-// and never executed (R51). It works in pages, one write each, calls progress
-// after each page if it isn't nil, and can be interrupted anywhere: what it has
-// done is done, and it goes on behind progress.After or starts anew.
+// and never executed (R51). It works in pages, and rests after each for as long
+// as that took, so that it leaves the ledger to the calls beside it (R52). It
+// calls progress after each page if it isn't nil, and can be interrupted anywhere:
+// what it has done is done, and it goes on behind progress.After or starts anew.
 func (x *Executor) Purge(ctx context.Context, after string, progress func(PurgeProgress)) (PurgeProgress, error) {
 	return x.purge(ctx, store.Purge{}, after, progress)
 }
@@ -55,7 +55,9 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 		if err := ctx.Err(); err != nil {
 			return p, fmt.Errorf("settle: purge: interrupted; go on behind %q: %w", p.After, err)
 		}
+		began := time.Now()
 		done, err := x.ledger.Purge(ctx, page)
+		took := time.Since(began)
 		if err != nil {
 			return p, fmt.Errorf("settle: purge: %w", err)
 		}
@@ -70,6 +72,12 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 		}
 		if done.Next == uuid.Nil {
 			return p, nil
+		}
+		if done.Removed == 0 {
+			continue // nothing was written, and nobody waited for it
+		}
+		if !x.sleep(ctx, took) && ctx.Err() == nil {
+			return p, fmt.Errorf("settle: purge: interrupted; go on behind %q: %w", p.After, ErrShutdown)
 		}
 	}
 }

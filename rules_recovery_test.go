@@ -65,6 +65,95 @@ func TestR36AToolIsAskedByFewAtOnce(t *testing.T) {
 	}
 }
 
+func TestR36ASlowToolDelaysNoOther(t *testing.T) {
+	g := onFile(t)
+	var recovering atomic.Bool
+	var looking, looked atomic.Int64
+	release := make(chan struct{})
+	looks := func(wait func()) *pay {
+		return doubtful(func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+			if !recovering.Load() {
+				return q.StillRunning(), nil
+			}
+			wait()
+			return q.Happened("payment-of-"+q.Reference(), paid{"payment-of-" + q.Reference()}), nil
+		})
+	}
+	slow := looks(func() { looking.Add(1); <-release })
+	quick := looks(func() { looked.Add(1) })
+	x := g.executorWith(settle.WithTools(slow.tool("a_slow"), quick.tool("b_quick")), settle.WithConcurrency(2))
+	for i := range 10 {
+		for _, tool := range []string{"a_slow", "b_quick"} {
+			call := payCall(fmt.Sprint("A-", i), 5)
+			call.Tool = tool
+			g.wantStatus(g.do(g.ctx, x, call), settle.StatusUnknown)
+		}
+	}
+	g.forward(time.Minute)
+	recovering.Store(true)
+	ctx, cancel := context.WithCancel(g.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	g.eventually("the quick tool's operations are settled while the slow one's lookups hang", func() bool { return looked.Load() == 10 })
+	if n := looking.Load(); n != 2 {
+		t.Errorf("%d lookups of the slow tool hang, want 2", n)
+	}
+	left := slices.DeleteFunc(g.all(), func(e store.Entry) bool { return e.Tool != "a_slow" || e.DueAt.After(e.Read) })
+	if len(left) < 7 {
+		t.Errorf("%d operations of the slow tool are left to other processes, want all but the 2 that are worked on and 1 that waits", len(left))
+	}
+	close(release)
+	g.eventually("the slow tool's operations are settled too", func() bool {
+		return !slices.ContainsFunc(g.all(), func(e store.Entry) bool { return e.State != store.Completed })
+	})
+	cancel()
+	if err := after(g, "the end of Run", ended); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestR36TheLimitHoldsOverAllPassesOfAProcess(t *testing.T) {
+	g := onFile(t)
+	var looking, most, looked atomic.Int64
+	p := doubtful(nil)
+	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		n := looking.Add(1)
+		defer looking.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		pause(10 * time.Millisecond)
+		looked.Add(1)
+		return q.StillRunning(), nil
+	}
+	x := g.executorWith(settle.WithTools(p.tool()), settle.WithConcurrency(2))
+	for i := range 16 {
+		g.want(x, payCall(fmt.Sprint("A-", i), 5), settle.StatusUnknown)
+	}
+	looked.Store(0)
+	most.Store(0)
+	g.forward(time.Minute)
+	ctx, cancel := context.WithCancel(g.ctx)
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if err := x.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			if _, err := x.Recover(g.ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.eventually("all lookups", func() bool { return looked.Load() == 16 })
+	cancel()
+	group.Wait()
+	if most.Load() != 2 {
+		t.Errorf("%d lookups at once, want 2", most.Load())
+	}
+}
+
 func TestR36OneRecovererPerOperation(t *testing.T) {
 	g := onFile(t)
 	var looked atomic.Int64

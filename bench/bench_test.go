@@ -15,7 +15,8 @@ import (
 func TestEveryFigureIsPrinted(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	b := &bench{report: report{out: &out}, length: 50 * time.Millisecond, rounds: 1, rows: 3000, executions: 2000}
+	b := &bench{report: report{out: &out}, length: 50 * time.Millisecond, rounds: 1, rows: 3000, executions: 2000,
+		cases: 400, hanging: 400, purged: 1500}
 	t.Cleanup(func() {
 		if err := b.postgres.stop(); err != nil {
 			t.Error(err)
@@ -24,7 +25,7 @@ func TestEveryFigureIsPrinted(t *testing.T) {
 	if err := b.run(t.Context(), ""); err != nil {
 		t.Fatalf("%v; it had printed:\n%s", err, out.String())
 	}
-	line := regexp.MustCompile(`(?m)^ratio (\S+) (\d+\.\d{3})( at least \d+\.\d\d| at most \d+\.\d\d)?$`)
+	line := regexp.MustCompile(`(?m)^ratio (\S+) (-?\d+\.\d{3})( at least \d+\.\d\d| at most \d+\.\d\d)?$`)
 	var ratios []string
 	for _, m := range line.FindAllStringSubmatch(out.String(), -1) {
 		ratios = append(ratios, m[1]+m[3])
@@ -40,12 +41,33 @@ func TestEveryFigureIsPrinted(t *testing.T) {
 		"postgres/32/large-time-of-empty at most 1.20",
 		"sqlite/32/of-bare-grouped at least 0.35",
 		"sqlite/32/of-bare-two-commits at least 3.00",
+		"postgres/queue/all-ms-longer at most 20.00",
+		"postgres/queue/tenant-ms-longer at most 20.00",
+		"postgres/queue/tool-ms-longer at most 20.00",
+		"postgres/queue/owner-ms-longer at most 20.00",
+		"postgres/queue/operator-of-tenant-ms-longer at most 20.00",
+		"sqlite/queue/all-ms-longer at most 20.00",
+		"sqlite/queue/tenant-ms-longer at most 20.00",
+		"sqlite/queue/tool-ms-longer at most 20.00",
+		"sqlite/queue/owner-ms-longer at most 20.00",
+		"sqlite/queue/operator-of-tenant-ms-longer at most 20.00",
+		"postgres/recovery-at-once-of-limit at most 1.00",
+		"postgres/recovery-heap-growth at most 1.30",
+		"postgres/recovery-crowd-before-others at most 0.05",
+		"sqlite/recovery-at-once-of-limit at most 1.00",
+		"sqlite/recovery-heap-growth at most 1.30",
+		"sqlite/recovery-crowd-before-others at most 0.05",
+		"postgres/purge-call-beside-of-alone at most 1.20",
+		"postgres/purge-removed-of-all at least 1.00",
+		"sqlite/purge-call-beside-of-alone at most 1.20",
+		"sqlite/purge-removed-of-all at least 1.00",
 		"executor/heap-growth at most 1.10",
 	}
 	if !slices.Equal(ratios, want) {
 		t.Errorf("got the ratios\n%s\nwant\n%s", strings.Join(ratios, "\n"), strings.Join(want, "\n"))
 	}
-	for _, figure := range []string{"postgres/32/settle/allocations", "postgres/32/settle/cpu", "postgres/32/settle/stored", "sqlite/32/settle/stored", "executor/heap"} {
+	for _, figure := range []string{"postgres/32/settle/allocations", "postgres/32/settle/cpu", "postgres/32/settle/stored", "sqlite/32/settle/stored", "executor/heap",
+		"postgres/queue/tenant/long", "sqlite/recovery/rate", "sqlite/recovery/at-once", "postgres/purge/rate", "sqlite/purge/call-beside-p99"} {
 		if !regexp.MustCompile(`(?m)^figure ` + figure + ` \d+\.\d \S+$`).MatchString(out.String()) {
 			t.Errorf("the figure %s isn't printed", figure)
 		}

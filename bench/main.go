@@ -33,6 +33,9 @@ var parts = []part{
 	{"turn", "the calls of one model turn together and one by one", (*bench).turn},
 	{"million", "a ledger with a million operations beside an empty one", (*bench).million},
 	{"sqlite", "settle on SQLite beside bare writers", (*bench).sqlite},
+	{"queue", "the first page of a long queue beside that of a short one", (*bench).queue},
+	{"recovery", "what very many hanging operations ask of recovery", (*bench).recovery},
+	{"purge", "executions beside a purge", (*bench).purge},
 	{"memory", "the executor's memory, and what it costs without a database", (*bench).memory},
 }
 
@@ -46,6 +49,12 @@ type bench struct {
 	// rows is the size of the large ledger, executions how often the executor
 	// runs where its memory is watched.
 	rows, executions int
+	// cases is the length of the long queue.
+	cases int
+	// hanging is how many operations a crash leaves running.
+	hanging int
+	// purged is how many operations a purge removes.
+	purged int
 }
 
 func main() {
@@ -54,6 +63,9 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 11, "how many turns each contender gets")
 	flag.IntVar(&b.rows, "rows", 1_000_000, "operations in the large ledger")
 	flag.IntVar(&b.executions, "executions", 400_000, "operations run to watch the executor's memory")
+	flag.IntVar(&b.cases, "cases", 100_000, "open cases in the long queue")
+	flag.IntVar(&b.hanging, "hanging", 100_000, "operations that a crash leaves running")
+	flag.IntVar(&b.purged, "purged", 1_000_000, "operations that a purge removes")
 	cpu := flag.String("cpuprofile", "", "where to write a profile of the processor time")
 	allocs := flag.String("allocprofile", "", "where to write a profile of the allocations")
 	chosen := flag.String("parts", "", "what to measure, separated by commas (default: everything)\n"+describe())

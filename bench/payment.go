@@ -99,6 +99,16 @@ func (p *payer) pay(ctx context.Context, worker int) error {
 	return completed(out, err)
 }
 
+// first makes a call and says which operation it was.
+func (p *payer) first(ctx context.Context) (operation string, err error) {
+	ctx, call, err := p.next(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	out, err := p.executor.Execute(ctx, call)
+	return out.Operation, completed(out, err)
+}
+
 // completed makes an error of everything but a first and completed execution.
 func completed(out settle.Outcome, err error) error {
 	if err == nil && (out.Status != settle.StatusCompleted || out.Replayed) {
@@ -108,10 +118,12 @@ func completed(out settle.Outcome, err error) error {
 }
 
 // shutdown waits for what still runs.
-func (p *payer) shutdown() error {
+func (p *payer) shutdown() error { return stop(p.executor) }
+
+func stop(x *settle.Executor) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return p.executor.Shutdown(ctx)
+	return x.Shutdown(ctx)
 }
 
 // done is how many payments were made.

@@ -136,17 +136,21 @@ func TestPlansOfACrowdedQueue(t *testing.T) {
 
 // pages: the first page of a queue is read in the order of its index (R39).
 func (q *crowdedQueue) pages(generic bool) {
-	for name, f := range map[string]store.CaseFilter{
-		"the queue":            {},
-		"a tenant's queue":     {Tenant: "tenant-1", Limit: 50},
-		"a tool's queue":       {Tool: "tool-1", Reason: "exhausted"},
-		"what nobody has":      {Free: true},
-		"what is old":          {OlderThan: 1},
-		"what waits in states": {Tenant: "tenant-1", States: []store.State{store.Manual, store.AwaitingApproval}},
+	for name, page := range map[string]struct {
+		filter store.CaseFilter
+		index  string
+	}{
+		"the queue":            {store.CaseFilter{}, "case_list"},
+		"a tenant's queue":     {store.CaseFilter{Tenant: "tenant-1", Limit: 50}, "case_tenant"},
+		"a tool's queue":       {store.CaseFilter{Tool: "tool-1", Reason: "exhausted"}, "case_tool"},
+		"what nobody has":      {store.CaseFilter{Free: true}, "case_list"},
+		"what somebody has":    {store.CaseFilter{Holder: "ann"}, "case_holder"},
+		"what is old":          {store.CaseFilter{OlderThan: 1}, "case_list"},
+		"what waits in states": {store.CaseFilter{Tenant: "tenant-1", States: []store.State{store.Manual, store.AwaitingApproval}}, "case_tenant"},
 	} {
-		sql, args := q.cases(f)
+		sql, args := q.cases(page.filter)
 		plan := q.explain(generic, sql, args...)
-		q.wantAlong("Index Scan using case_list", name, plan)
+		q.wantAlong("Index Scan using "+page.index, name, plan)
 		if strings.Contains(plan, "Sort") {
 			q.t.Errorf("%s is sorted for its first page:\n%s", name, plan)
 		}

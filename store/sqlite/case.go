@@ -126,7 +126,7 @@ func filteredCases(f store.CaseFilter, now int64) (where string, args []driver.V
 		and("c.closed_at IS NULL")
 	}
 	if f.Tenant != "" {
-		and("t.name = ?", f.Tenant)
+		and("c.tenant = (SELECT id FROM settle_tenant WHERE name = ?)", f.Tenant)
 	}
 	if f.Operation != uuid.Nil {
 		and("c.operation = ?", f.Operation[:])

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -31,9 +32,14 @@ const (
 		FROM settle_operation o WHERE o.id > ?1 ORDER BY o.id LIMIT ?4`
 )
 
+// purgeWrite bounds what a purge does in one transaction, since all that others
+// write meanwhile waits for its end.
+const purgeWrite = 2 * time.Millisecond
+
 // Purge implements [store.Ledger]. The page is read without the writer, so that
 // one on which nothing is to be done costs the writers nothing; what is judged
-// so is judged again under the lock.
+// so is judged again under the lock. It is written in short transactions, and
+// after each the writer is left to others for as long (R52).
 func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error) {
 	limit := cmp.Or(max(p.Limit, 0), 1000)
 	var done store.Purged
@@ -63,25 +69,51 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	if len(page) == 0 {
 		return done, nil
 	}
-	done.Removed, err = written(ctx, l, func(w *write) (int, error) { return w.purge(page, p) })
-	if err != nil {
-		return store.Purged{}, err
+	for {
+		began := time.Now()
+		part, err := written(ctx, l, func(w *write) (purgedPart, error) { return w.purge(page, p) })
+		if err != nil {
+			return store.Purged{}, err
+		}
+		done.Removed += part.removed
+		if page = page[part.seen:]; len(page) == 0 {
+			return done, nil
+		}
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return store.Purged{}, err
+		}
 	}
-	return done, nil
+}
+
+// purgedPart is how many rows of a page a transaction got through, and how many
+// of them it changed.
+type purgedPart struct{ seen, removed int }
+
+// rest leaves the writer to others.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return &store.UnwrittenError{Err: ctx.Err()}
+	}
 }
 
 func (v *view) purgeArgs(id uuid.UUID) []driver.Value {
 	return []driver.Value{id[:], v.now.UnixMicro(), v.now.Add(-store.ClosedGrace).UnixMicro(), int64(store.FlagPurged)}
 }
 
-// purge takes the payloads of the page's rows, or the rows.
-func (w *write) purge(page []uuid.UUID, p store.Purge) (removed int, err error) {
-	for _, id := range page {
-		var goes bool
+// purge takes the payloads of the page's first rows, or the rows: one at least,
+// and as many as there is time for.
+func (w *write) purge(page []uuid.UUID, p store.Purge) (part purgedPart, err error) {
+	for began := time.Now(); part.seen < len(page) && (part.seen == 0 || time.Since(began) < purgeWrite); part.seen++ {
+		id, goes := page[part.seen], false
 		if p.Principal == [32]byte{} {
 			due, err := w.first([]any{&goes}, purged, w.purgeArgs(id)...)
 			if err != nil {
-				return 0, err
+				return part, err
 			}
 			if !due {
 				continue
@@ -94,11 +126,11 @@ func (w *write) purge(page []uuid.UUID, p store.Purge) (removed int, err error) 
 		}
 		n, err := do(id)
 		if err != nil {
-			return 0, err
+			return part, err
 		}
-		removed += n
+		part.removed += n
 	}
-	return removed, nil
+	return part, nil
 }
 
 const (

@@ -1,7 +1,9 @@
 package sqlite_test
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/settle-go/settle/store"
@@ -85,5 +87,44 @@ func TestR52APurgeJudgesAgainUnderTheLock(t *testing.T) {
 	w.exec(c, "COMMIT")
 	if done := <-purged; done != (store.Purged{Seen: 1}) {
 		t.Errorf("the purge did %+v, want nothing removed", done)
+	}
+}
+
+// Others see the page half done, so they can write in between, and a purge that is
+// interrupted there has done what it has done.
+func TestR52APageIsWrittenInShortTransactions(t *testing.T) {
+	t.Parallel()
+	w, clock := newRetained(t)
+	const rows = 3000
+	i := w.intent()
+	claims := make([]store.Claim, rows)
+	for n := range claims {
+		claims[n] = storetest.Claim(storetest.Operation(i))
+	}
+	_, err := w.Claim(w.ctx, claims...)
+	w.must(err)
+	w.exec(w.sql(), "UPDATE settle_operation SET state = 'completed', settled_at = 1, lease_until = NULL, due_at = NULL")
+	clock.Age(t, 2*storetest.Retention)
+
+	interrupted, interrupt := context.WithCancel(w.ctx)
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Purge(interrupted, store.Purge{Limit: rows})
+		ended <- err
+	}()
+	buried := func() string {
+		return w.strings("SELECT count(*) FROM settle_operation WHERE arguments IS NULL")[0]
+	}
+	for buried() == "0" {
+	}
+	interrupt()
+	w.unwritten(<-ended)
+	if n := buried(); n == "0" || n == strconv.Itoa(rows) {
+		t.Errorf("%s of %d rows were written when the purge was interrupted, want some", n, rows)
+	}
+	done, err := w.Purge(w.ctx, store.Purge{Limit: rows})
+	if w.must(err); done.Seen != rows || done.Removed == 0 || done.Removed == rows || buried() != strconv.Itoa(rows) {
+		t.Errorf("the next purge did %+v and left %s without payload, want the rest of %d", done, buried(), rows)
 	}
 }

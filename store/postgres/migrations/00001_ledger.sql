@@ -205,7 +205,15 @@ CREATE TABLE settle."case" (
 
 CREATE INDEX case_operation ON settle."case" (operation);
 
+-- The queue, and that of a tenant, of a tool and of an operator: the first page of
+-- each costs what is on it, however many other cases are older.
 CREATE INDEX case_list ON settle."case" (opened_at, id) WHERE closed_at IS NULL;
+
+CREATE INDEX case_tenant ON settle."case" (tenant, opened_at, id) WHERE closed_at IS NULL;
+
+CREATE INDEX case_tool ON settle."case" (tool, opened_at, id) WHERE closed_at IS NULL;
+
+CREATE INDEX case_holder ON settle."case" (holder, opened_at, id) WHERE closed_at IS NULL AND holder <> '';
 
 -- R39: exactly one open case to an operation that waits for a person.
 CREATE UNIQUE INDEX case_open ON settle."case" (operation) WHERE closed_at IS NULL AND NOT incident;

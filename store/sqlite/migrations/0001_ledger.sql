@@ -16,6 +16,7 @@ CREATE TABLE settle_tenant (
     name   TEXT NOT NULL,
     key    BLOB
 ) STRICT;
+CREATE INDEX settle_tenant_name ON settle_tenant (name);
 
 CREATE TABLE settle_intent (
     id         BLOB PRIMARY KEY NOT NULL,
@@ -205,7 +206,12 @@ CREATE TABLE settle_tool (
     result_schema BLOB
 ) STRICT, WITHOUT ROWID;
 
+-- The queue, and that of a tenant, of a tool and of an operator: the first page of
+-- each costs what is on it, however many other cases are older.
 CREATE INDEX settle_case_list ON settle_case (opened_at, id) WHERE closed_at IS NULL;
+CREATE INDEX settle_case_tenant ON settle_case (tenant, opened_at, id) WHERE closed_at IS NULL;
+CREATE INDEX settle_case_tool ON settle_case (tool, opened_at, id) WHERE closed_at IS NULL;
+CREATE INDEX settle_case_holder ON settle_case (holder, opened_at, id) WHERE closed_at IS NULL AND holder IS NOT NULL;
 
 -- What changed nothing: refusals, conflicts, reveals (R57).
 CREATE TABLE settle_audit (

@@ -1,0 +1,69 @@
+package settle
+
+import "sync"
+
+// lanes bound how many operations of a tool this process recovers at once, over
+// all passes (R36).
+type lanes struct {
+	limit int
+	// freed has an element after a tool that had as much as it may has less.
+	freed chan struct{}
+
+	mu sync.Mutex
+	// tools has those of which something is taken, by the names that operations are
+	// keyed by: some may be tools that this process doesn't know.
+	tools map[string]*lane
+}
+
+// lane is a tool's: what was taken, and the few of it that are worked on.
+type lane struct {
+	taken int
+	slots chan struct{}
+}
+
+func newLanes(limit int) *lanes {
+	return &lanes{limit: max(limit, 1), freed: make(chan struct{}, 1), tools: map[string]*lane{}}
+}
+
+// enter counts an operation that was taken. It is worked on once the lane has a slot.
+func (l *lanes) enter(tool string) *lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, ok := l.tools[tool]
+	if !ok {
+		own = &lane{slots: make(chan struct{}, l.limit)}
+		l.tools[tool] = own
+	}
+	own.taken++
+	return own
+}
+
+// leave takes an operation out again.
+func (l *lanes) leave(tool string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.tools[tool]
+	own.taken--
+	if own.taken == l.limit-1 {
+		select {
+		case l.freed <- struct{}{}:
+		default:
+		}
+	}
+	if own.taken == 0 {
+		delete(l.tools, tool)
+	}
+}
+
+// full lists the tools of which as much is taken as may be worked on at once.
+func (l *lanes) full() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var names []string
+	for tool, own := range l.tools {
+		if own.taken >= l.limit {
+			names = append(names, tool)
+		}
+	}
+	return names
+}

@@ -1,0 +1,64 @@
+package settle
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/memory"
+)
+
+func TestR36LanesCountWhatIsTaken(t *testing.T) {
+	t.Parallel()
+	l := newLanes(2)
+	freed := func() bool {
+		select {
+		case <-l.freed:
+			return true
+		default:
+			return false
+		}
+	}
+	l.enter("a")
+	l.enter("b")
+	l.enter("a")
+	l.enter("a")
+	if got := l.full(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("full are %q, want a", got)
+	}
+	l.leave("b")
+	l.leave("a")
+	if freed() {
+		t.Error("freed, where as much is taken as may be worked on")
+	}
+	l.leave("a")
+	if got := l.full(); !freed() || len(got) > 0 {
+		t.Errorf("full are %q, want none, and word of it", got)
+	}
+	l.leave("a")
+	if len(l.tools) > 0 {
+		t.Errorf("%d tools are remembered of which nothing is taken", len(l.tools))
+	}
+}
+
+// Whoever takes it next is its one recoverer: this one may be late.
+func TestR36WhoseTurnComesLateLeavesTheOperationAlone(t *testing.T) {
+	t.Parallel()
+	x, err := New(memory.New(), WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := Report{States: map[string]int{}}
+	late := taken{store.Entry{}, x.lanes.enter("pay"), time.Now().Add(-recoveryLease)}
+	if _, _, err := x.inTurn(t.Context(), late); !errors.Is(err, errLateTurn) {
+		t.Errorf("got %v, want errLateTurn", err)
+	}
+	late.Tool = "pay"
+	x.workOn(t.Context(), []taken{late}, &report)
+	if report.Failed != 1 || len(late.lane.slots) != 0 || len(x.lanes.tools) != 0 {
+		t.Errorf("the report is %+v, %d slots are taken", report, len(late.lane.slots))
+	}
+}
