@@ -22,7 +22,7 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	if erasing {
 		sql, args = l.sql.erasePage, append(args, p.Principal[:])
 	}
-	page, err := query(ctx, l, scanJudged, sql, args...)
+	page, err := l.judge(ctx, sql, args...)
 	if err != nil {
 		return store.Purged{}, asRead(err)
 	}
@@ -61,6 +61,17 @@ type judged struct {
 func scanJudged(row pgx.CollectableRow) (j judged, err error) {
 	err = row.Scan(&j.id, &j.version, &j.departs, &j.due)
 	return j, err
+}
+
+// judge reads a page, in one round trip.
+func (l *Ledger) judge(ctx context.Context, sql string, args ...any) (page []judged, err error) {
+	var b pgx.Batch
+	b.Queue(l.sql.uncompiled)
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		page, err = pgx.CollectRows(rows, scanJudged)
+		return err
+	})
+	return page, l.send(ctx, &b)
 }
 
 func (l *Ledger) remove(ctx context.Context, sql string, args ...any) (removed int, err error) {

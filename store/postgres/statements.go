@@ -36,7 +36,7 @@ type statements struct {
 	events, settings, tables, standbys           string
 
 	cases, caseOfTenant, audits, declare, declared string
-	purgePage, purge, erasePage, erase             string
+	uncompiled, purgePage, purge, erasePage, erase string
 	intentNamed, unsettled, lockOwn                string
 	entombAll, dropProposals, closeIntent          string
 
@@ -67,7 +67,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		get: t.of("get"), list: t.of("list"), listIntent: t.of("list_intent"), listParent: t.of("list_parent"), ofTenant: t.of("of_tenant"), events: t.of("events"), audit: t.of("audit"),
 		cases: t.of("cases"), audits: t.of("audits"), declare: t.of("declare"), declared: t.of("declared"),
 		caseOfTenant: t.of("case_of_tenant"),
-		purgePage:    t.of("purge_page"), purge: t.of("purge"), erasePage: t.of("erase_page"), erase: t.of("erase"),
+		uncompiled:   t.of("uncompiled"), purgePage: t.of("purge_page"), purge: t.of("purge"), erasePage: t.of("erase_page"), erase: t.of("erase"),
 		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), lockOwn: t.of("lock_own"),
 		entombAll: t.of("entomb_all"), dropProposals: t.of("drop_proposals"), closeIntent: t.of("close_intent"),
 		announce: t.of("announce"), fetch: t.of("fetch"), delivered: t.of("delivered"), undelivered: t.of("undelivered"),

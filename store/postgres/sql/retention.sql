@@ -1,5 +1,11 @@
 -- Forgetting: purges, erasure, closing.
 
+-- The page of a purge is priced as if each of its rows were of another large
+-- intent, which is more than what the server compiles a statement for. It would
+-- take longer to compile than to run, page for page.
+-- name: uncompiled
+SELECT set_config('jit', 'off', true)
+
 -- One page of a purge: what is to be done to each row, and the version at which
 -- it was judged. The open steps of an intent are read once for a page, since no
 -- index finds the steps of an operation; OFFSET 0 keeps the planner from
