@@ -52,7 +52,11 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 		}
 	}
 	for {
-		if err := ctx.Err(); err != nil {
+		err := ctx.Err()
+		if err == nil && x.isClosing() {
+			err = ErrShutdown
+		}
+		if err != nil {
 			return p, fmt.Errorf("settle: purge: interrupted; go on behind %q: %w", p.After, err)
 		}
 		began := time.Now()
@@ -73,11 +77,8 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 		if done.Next == uuid.Nil {
 			return p, nil
 		}
-		if done.Removed == 0 {
-			continue // nothing was written, and nobody waited for it
-		}
-		if !x.sleep(ctx, took) && ctx.Err() == nil {
-			return p, fmt.Errorf("settle: purge: interrupted; go on behind %q: %w", p.After, ErrShutdown)
+		if done.Removed > 0 { // where nothing was written, nobody waited for it
+			x.sleep(ctx, took)
 		}
 	}
 }
