@@ -24,7 +24,7 @@ type Outgoing struct {
 	// Seq orders the announcements of one operation.
 	Seq       int64
 	Operation uuid.UUID
-	// Of is the operation's intent.
+	// Of is the operation's intent: at least its id and tenant and the names.
 	Of Intent
 	// At is the instant of the change.
 	At time.Time

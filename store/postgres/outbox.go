@@ -30,8 +30,8 @@ func (l *Ledger) queueAnnounce(b *pgx.Batch, operation uuid.UUID, version int, t
 
 // scanOutgoing reads the columns of the statements' piece "outgoing".
 func scanOutgoing(row pgx.CollectableRow) (o store.Outgoing, err error) {
-	err = row.Scan(append([]any{&o.Seq, (*key)(&o.ID), (*key)(&o.Operation), (*instant)(&o.At), (*instant)(&o.DueAt), &o.Deliveries,
-		&o.Type, &o.Data}, intentFields(&o.Of)...)...)
+	err = row.Scan(&o.Seq, (*key)(&o.ID), (*key)(&o.Operation), (*instant)(&o.At), (*instant)(&o.DueAt), &o.Deliveries, &o.Type, &o.Data,
+		(*key)(&o.Of.ID), (*key)(&o.Of.Tenant), &o.Of.TenantName, &o.Of.Subject, &o.Of.Task, &o.Of.Goal)
 	return o, err
 }
 

@@ -29,7 +29,8 @@ WITH due AS MATERIALIZED (
 SELECT {outgoing} FROM fetched x {of_intent} ORDER BY x.seq
 
 -- name: outgoing
-x.seq, x.event, x.operation, x.at, CASE WHEN x.due_at IS NOT NULL THEN greatest(x.due_at, x.leased_until) END, x.deliveries, x.type, x.data, {intent}
+x.seq, x.event, x.operation, x.at, CASE WHEN x.due_at IS NOT NULL THEN greatest(x.due_at, x.leased_until) END, x.deliveries, x.type, x.data,
+    i.id, i.tenant, n.name, i.subject, i.task, i.goal
 
 -- name: of_intent
 JOIN settle.intent i ON i.id = x.intent JOIN settle.tenant n ON n.id = i.tenant
