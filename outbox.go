@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (o Op) Publish(e Event) error {
 	if err := checkName("event's type", e.Type); err != nil {
 		return err
 	}
-	if len(e.Type) > maxEventType || len(e.Type) >= len("settle.") && e.Type[:len("settle.")] == "settle." {
+	if len(e.Type) > maxEventType || strings.HasPrefix(e.Type, "settle.") {
 		return fmt.Errorf("settle: the event's type must have at most %d bytes and not begin with \"settle.\", which is the library's", maxEventType)
 	}
 	data, err := encode(e.Data)
@@ -205,9 +206,7 @@ func (x *Executor) announceClaim(c *store.Claim) {
 func numberEvents(events []store.Announcement, hash [32]byte) {
 	for n := range events {
 		sum := sha256.Sum256(binary.BigEndian.AppendUint32(append([]byte("settle announcement"), hash[:]...), uint32(n)))
-		id := uuid.UUID(sum[:16])
-		id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // RFC 9562, version 8
-		events[n].ID = id
+		events[n].ID = Key(sum).UUID()
 	}
 }
 

@@ -299,8 +299,7 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 // transactAsWorker runs an operation of a Transactional tool that a person has
 // approved.
 func (x *Executor) transactAsWorker(ctx context.Context, e store.Entry, in any, b *binding, span *callSpan, change store.Change) (store.State, bool, error) {
-	l := &local{ledger: x.ledger.(store.Transactor), job: &job{x: x, r: recordedRequest(b, e), worker: true, caller: ctx, span: span,
-		began: time.Now(), approved: true, done: make(chan struct{})}}
+	l := newLocal(&job{x: x, r: recordedRequest(b, e), worker: true, caller: ctx, span: span, approved: true})
 	l.r.in, l.r.run = in, b.do
 	l.start(change)
 	x.work.Add(1)

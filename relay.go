@@ -192,28 +192,13 @@ func (x *Executor) runRelay(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			x.log.Warn("settle: the outbox could not be relayed", "error", err)
 		}
-		if err == nil && report.Fetched == relayBatch || err == nil && report.Delivered > 0 {
+		if err == nil && (report.Fetched == relayBatch || report.Delivered > 0) {
 			continue // there may be more, behind what was delivered at least
 		}
-		if !x.restUntil(ctx, x.announced, relayPause) {
+		if !x.sleepUntil(ctx, relayPause, x.announced) {
 			return
 		}
 	}
-}
-
-// restUntil waits for a signal or a pause; false where the loop ends.
-func (x *Executor) restUntil(ctx context.Context, signal <-chan struct{}, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-signal:
-	case <-timer.C:
-	case <-ctx.Done():
-		return false
-	case <-x.closing:
-		return false
-	}
-	return true
 }
 
 // sent tells this process's relay of what was announced.

@@ -42,7 +42,7 @@ type local struct {
 	err  error
 
 	mu sync.Mutex
-	// began says that the handler was entered, gone that the caller had left before.
+	// entered says that the handler was, gone that the caller had left before.
 	entered, gone bool
 }
 
@@ -103,8 +103,12 @@ func (f *flow) transactGranted(ctx context.Context, change store.Change) (Outcom
 }
 
 func (f *flow) newLocal(ctx context.Context) *local {
-	return &local{ledger: f.x.ledger.(store.Transactor), job: &job{x: f.x, r: f.request, caller: ctx, span: f.span,
-		began: time.Now(), approved: f.granted, done: make(chan struct{})}}
+	return newLocal(&job{x: f.x, r: f.request, caller: ctx, span: f.span, approved: f.granted})
+}
+
+func newLocal(j *job) *local {
+	j.began, j.done = time.Now(), make(chan struct{})
+	return &local{ledger: j.x.ledger.(store.Transactor), job: j}
 }
 
 // accompany runs l beside the caller, who may go. Left says that it has.

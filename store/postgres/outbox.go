@@ -62,12 +62,6 @@ func (l *Ledger) Undelivered(ctx context.Context, o store.Outgoing, wait time.Du
 	return l.exec(ctx, l.sql.undelivered, o.Seq, o.Deliveries, span(wait), dead)
 }
 
-func (l *Ledger) exec(ctx context.Context, sql string, args ...any) error {
-	var b pgx.Batch
-	b.Queue(sql, args...)
-	return asWrite(l.send(ctx, &b))
-}
-
 // Waiting implements [store.Outbox].
 func (l *Ledger) Waiting(ctx context.Context, f store.OutgoingFilter) ([]store.Outgoing, error) {
 	waiting, err := query(ctx, l, scanOutgoing, l.sql.waiting, f.After, f.Tenant, f.Dead, cmp.Or(f.Limit, 100))

@@ -164,6 +164,13 @@ func (l *Ledger) send(ctx context.Context, b *pgx.Batch) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
+// exec sends one statement that writes.
+func (l *Ledger) exec(ctx context.Context, sql string, args ...any) error {
+	var b pgx.Batch
+	b.Queue(sql, args...)
+	return asWrite(l.send(ctx, &b))
+}
+
 // query collects the rows of one statement.
 func query[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	return queryInto(ctx, l, nil, scan, sql, args...)

@@ -68,7 +68,5 @@ func (l *Ledger) Audit(ctx context.Context, entries ...store.Audit) error {
 	for i, e := range entries {
 		operations[i], kinds[i], actors[i], details[i] = maybe(e.Operation), e.Kind, e.Actor, e.Detail
 	}
-	var b pgx.Batch
-	b.Queue(l.sql.audit, operations, kinds, actors, details)
-	return asWrite(l.send(ctx, &b))
+	return l.exec(ctx, l.sql.audit, operations, kinds, actors, details)
 }

@@ -17,11 +17,11 @@ var _ store.Outbox = (*Ledger)(nil)
 const (
 	announce = `INSERT INTO settle_outbox (event, operation, intent, at, due_at, type, data)
 		VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) ON CONFLICT (event) DO NOTHING`
-	dueOutgoing = `SELECT seq FROM settle_outbox x WHERE due_at <= ?
-		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq)
-		ORDER BY due_at, seq LIMIT ?`
-	anyOutgoing = `SELECT 1 FROM settle_outbox x WHERE due_at <= ?
-		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq) LIMIT 1`
+	// isDue is true of the first of an operation's, once its time has come.
+	isDue = `due_at <= ?
+		AND NOT EXISTS (SELECT 1 FROM settle_outbox e WHERE e.operation = x.operation AND e.seq < x.seq)`
+	dueOutgoing    = `SELECT seq FROM settle_outbox x WHERE ` + isDue + ` ORDER BY due_at, seq LIMIT ?`
+	anyOutgoing    = `SELECT 1 FROM settle_outbox x WHERE ` + isDue + ` LIMIT 1`
 	lendOutgoing   = `UPDATE settle_outbox SET deliveries = deliveries + 1, due_at = ? WHERE seq = ?`
 	deleteOutgoing = `DELETE FROM settle_outbox WHERE seq = ?`
 	returnOutgoing = `UPDATE settle_outbox SET due_at = ? WHERE seq = ? AND deliveries = ?`
@@ -129,12 +129,6 @@ func (l *Ledger) Delivered(ctx context.Context, received ...store.Outgoing) erro
 		}
 		return nil
 	})
-}
-
-// write is written for what returns nothing.
-func (l *Ledger) write(ctx context.Context, do func(*write) error) error {
-	_, err := written(ctx, l, func(w *write) (struct{}, error) { return struct{}{}, do(w) })
-	return err
 }
 
 // Undelivered implements [store.Outbox].

@@ -186,8 +186,7 @@ const (
 
 // CloseIntent implements [store.Ledger].
 func (l *Ledger) CloseIntent(ctx context.Context, tenant string, intent uuid.UUID) error {
-	_, err := written(ctx, l, func(w *write) (struct{}, error) { return struct{}{}, w.closeIntent(tenant, intent) })
-	return err
+	return l.write(ctx, func(w *write) error { return w.closeIntent(tenant, intent) })
 }
 
 func (w *write) closeIntent(tenant string, intent uuid.UUID) error {

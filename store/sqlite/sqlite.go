@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,12 +113,13 @@ func (l *Ledger) open(ctx context.Context, exists bool) (err error) {
 // connectWriter never creates the file: one that vanished is not replaced by an
 // empty one.
 func (l *Ledger) connectWriter(ctx context.Context) (*conn, error) {
-	pragmas := []string{
-		"cache_size = -16384",       // KiB
-		"wal_autocheckpoint = 4096", // pages, 16 MiB
-		"busy_timeout = 0",          // from here on see patiently
-	}
-	return connect(ctx, l.dsn(url.Values{"mode": {"rw"}}), l.busy, append(pragmas, l.pragmas...)...)
+	return connect(ctx, l.dsn(url.Values{"mode": {"rw"}}), l.busy, slices.Concat(writes, []string{"cache_size = -16384"}, l.pragmas)...) // KiB
+}
+
+// writes are the pragmas of the connections that write.
+var writes = []string{
+	"wal_autocheckpoint = 4096", // pages, 16 MiB
+	"busy_timeout = 0",          // from here on see patiently
 }
 
 func (l *Ledger) connectReader(ctx context.Context) (*conn, error) {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,7 +70,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := l.file.same(); err != nil {
 		return nil, err
 	}
-	opened, err := connect(ctx, l.dsn(url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}), l.busy, "cache_size = -4096", "wal_autocheckpoint = 4096", "busy_timeout = 0")
+	opened, err := connect(ctx, l.dsn(url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}), l.busy, append(slices.Clone(writes), "cache_size = -4096")...)
 	if err != nil {
 		return nil, err
 	}

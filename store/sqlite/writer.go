@@ -99,6 +99,12 @@ func written[T any](ctx context.Context, l *Ledger, do func(*write) (T, error)) 
 	return got, nil
 }
 
+// write is written for what returns nothing.
+func (l *Ledger) write(ctx context.Context, do func(*write) error) error {
+	_, err := written(ctx, l, func(w *write) (struct{}, error) { return struct{}{}, do(w) })
+	return err
+}
+
 func (w *writer) enqueue(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
