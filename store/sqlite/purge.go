@@ -69,9 +69,12 @@ func (l *Ledger) Purge(ctx context.Context, p store.Purge) (store.Purged, error)
 	if len(page) == 0 {
 		return done, nil
 	}
+	// An interruption is seen between two parts only: whoever left one on its way
+	// couldn't say whether it was written.
+	uncut := context.WithoutCancel(ctx)
 	for {
 		began := time.Now()
-		part, err := written(ctx, l, func(w *write) (purgedPart, error) { return w.purge(page, p) })
+		part, err := written(uncut, l, func(w *write) (purgedPart, error) { return w.purge(page, p) })
 		if err != nil {
 			return store.Purged{}, err
 		}
