@@ -70,7 +70,8 @@ func (x *Executor) keepWriting(j *job, end ending) {
 
 // awaitLate waits for a handler that was still at work when its lease ended.
 // What it returns is evidence on its own attempt (R25). Shutdown doesn't wait
-// for it: the row has its moment.
+// for the handler, whose row has its moment, but for the writing of what it
+// returned: nothing is written after a Shutdown that said that all is recorded.
 func (x *Executor) awaitLate(j *job, late <-chan ending) {
 	id, attempt := j.row.ID, j.row.Attempt
 	go func() {
@@ -80,6 +81,10 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 		case <-x.closing:
 			return
 		}
+		if x.enter() != nil {
+			return
+		}
+		defer x.work.Done()
 		ctx := context.WithoutCancel(j.caller)
 		pause := 50 * time.Millisecond
 		for {

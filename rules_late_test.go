@@ -218,6 +218,35 @@ func (g *rig) lateReading() <-chan struct{} {
 	return read
 }
 
+// Shutdown says that all is recorded: it waits for the record of a late answer,
+// and what comes after it isn't recorded.
+func TestR25ShutdownWaitsForTheRecordOfALateAnswer(t *testing.T) {
+	g := onFile(t)
+	s := newStuck(settle.Contract{NoLookup: true})
+	x := g.executor(s.tool())
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	reading, read := make(chan struct{}), make(chan struct{})
+	g.ledger.next("get", func(call func() error) error {
+		close(reading)
+		<-read
+		return call()
+	})
+	s.release <- func(act func() paid) (paid, error) { return act(), nil }
+	after(g, "the late answer", reading)
+	short, cancel := context.WithTimeout(g.ctx, 20*time.Millisecond)
+	defer cancel()
+	if err := x.Shutdown(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("shutdown while a late answer is being recorded: %v", err)
+	}
+	close(read)
+	if err := x.Shutdown(g.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if state := g.row(out).State; state != store.Completed {
+		t.Errorf("after shutdown the operation is %s", state)
+	}
+}
+
 // The doubt that the row counts is the second attempt's. What the first one
 // says late takes nothing from it: the call would run a third time.
 func TestR23ALateRefusalSettlesItsOwnAttemptOnly(t *testing.T) {
