@@ -43,8 +43,12 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 	case reopens(c):
 		err = l.reopen(ctx, c, &e, &moved)
 	default:
-		fields, sql, args := l.plainly(c, &e, &moved)
-		err = l.row(ctx, c, &e, fields, sql, args...)
+		s := l.plainly(c, &e, &moved)
+		if l.ends != nil && shareableEnd(c) {
+			err = l.ends.send(ctx, placeOf(c.Of.ID, uuid.Nil), s)
+		} else {
+			err = l.row(ctx, c, &e, s)
+		}
 	}
 	if index, ok := violated(err); ok && strings.HasPrefix(index, "attribute_") {
 		return store.Operation{}, false, &store.ResourceTakenError{}
@@ -58,13 +62,17 @@ func (l *Ledger) apply(ctx context.Context, c *store.Change) (_ store.Operation,
 	return after(c, &e, &moved), true, nil
 }
 
-// plainly is the statement of a change that needs no locks but the row's, and
-// where what it returns belongs.
-func (l *Ledger) plainly(c *store.Change, e *store.Event, moved *instants) (fields []any, sql string, args []any) {
+// plainly is the statement of a change that needs no locks but the row's.
+func (l *Ledger) plainly(c *store.Change, e *store.Event, moved *instants) statement {
 	if settles(c) {
-		return []any{(*instant)(&moved.tailAt), &moved.flags}, l.sql.settle, settleArgs(c, e)
+		return statement{l.sql.settle, settleArgs(c, e), []any{(*instant)(&moved.tailAt), &moved.flags}}
 	}
-	return moved.fields(), l.sql.move, moveArgs(c, e)
+	return statement{l.sql.move, moveArgs(c, e), moved.fields()}
+}
+
+// shareableEnd says whether a change is one statement that may travel with others.
+func shareableEnd(c *store.Change) bool {
+	return settles(c) && len(c.Announce) == 0 && len(c.Result)+len(c.Body)+len(c.Trace) <= maxBaggage
 }
 
 // after is the row as the change left it. The version says that the rest of it
@@ -83,19 +91,14 @@ func after(c *store.Change, e *store.Event, moved *instants) store.Operation {
 }
 
 // row runs the statement of a change, with what it announces.
-func (l *Ledger) row(ctx context.Context, c *store.Change, e *store.Event, fields []any, sql string, args ...any) error {
-	conn, err := l.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
+func (l *Ledger) row(ctx context.Context, c *store.Change, e *store.Event, s statement) error {
 	if len(c.Announce) == 0 {
-		return optional(conn.QueryRow(ctx, sql, args...).Scan(fields...))
+		return l.fetch(ctx, s)
 	}
 	var b pgx.Batch
-	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
+	s.queue(&b)
 	l.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
-	return conn.SendBatch(ctx, &b).Close()
+	return l.send(ctx, &b)
 }
 
 // settles says whether the change is what the statement settle writes: the

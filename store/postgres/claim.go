@@ -24,23 +24,8 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 			return nil, &store.MoveError{Move: move}
 		}
 	}
-	conn, err := l.acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Release()
-	w := newWave(l, conn, claims)
-	switch {
-	case len(claims) == 0:
-		return nil, nil
-	case len(claims) == 1 && plain(&claims[0]):
-		err = w.claimOne(ctx)
-	case apart(claims):
-		err = w.claimMany(ctx)
-	}
-	if err == nil {
-		err = w.claimGuarded(ctx)
-	}
+	w := newWave(l, claims)
+	err := w.claimAll(ctx)
 	switch {
 	case err == nil:
 		return w.answers, nil
@@ -49,7 +34,38 @@ func (l *Ledger) Claim(ctx context.Context, claims ...store.Claim) ([]store.Clai
 	case errors.Is(err, errUndecided):
 		return nil, &store.UnwrittenError{Err: err, Again: true}
 	}
-	return nil, fromWrite(err)
+	return nil, asWrite(err)
+}
+
+func (w *wave) claimAll(ctx context.Context) error {
+	late := false
+	if len(w.claims) == 1 && w.ledger.claims != nil && shareable(&w.claims[0]) {
+		var err error
+		if late, err = w.claimShared(ctx); err != nil {
+			return err
+		}
+	}
+	if len(w.open) == 0 {
+		return nil
+	}
+	conn, err := w.ledger.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	w.conn = conn
+	switch {
+	case late:
+		err = w.readSlots(ctx)
+	case len(w.claims) == 1 && plain(&w.claims[0]):
+		err = w.claimOne(ctx)
+	case apart(w.claims):
+		err = w.claimMany(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return w.claimGuarded(ctx)
 }
 
 // plain says whether a claim is decided by the unique constraint and the pinned
@@ -95,45 +111,71 @@ type conn interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-func newWave(l *Ledger, c conn, claims []store.Claim) *wave {
-	w := &wave{ledger: l, conn: c, claims: claims, answers: make([]store.Claimed, len(claims)), open: make([]int, len(claims))}
+func newWave(l *Ledger, claims []store.Claim) *wave {
+	w := &wave{ledger: l, claims: claims, answers: make([]store.Claimed, len(claims)), open: make([]int, len(claims))}
 	for i := range claims {
 		w.open[i] = i
 	}
 	return w
 }
 
-// claimOne makes a single plain claim.
-func (w *wave) claimOne(ctx context.Context) error {
+// shareable says whether a claim is one statement that may travel with others.
+func shareable(c *store.Claim) bool {
+	o := &c.Operation
+	return plain(c) && c.Known && !c.Likely && len(o.Arguments)+len(o.Trace) <= maxBaggage
+}
+
+// claimShared makes a plain claim that may travel with others, and says whether
+// it came too late.
+func (w *wave) claimShared(ctx context.Context) (late bool, err error) {
 	c := &w.claims[0]
+	var at time.Time
+	tail := firstTail(c)
+	place := placeOf(c.Operation.Intent, uuid.UUID(c.Operation.Slot))
+	if err := w.ledger.claims.send(ctx, place, w.statement(c, tail, &at)); err != nil {
+		return false, err // what is on its way may still write at
+	}
+	if late = at.IsZero(); !late {
+		w.won(0, tail, at)
+	}
+	return late, nil
+}
+
+// statement is that of a plain claim. It scans when the row was made, if it was.
+func (w *wave) statement(c *store.Claim, tail []byte, at *time.Time) statement {
 	text := w.ledger.sql.claim
 	if !c.Known {
 		text = w.ledger.sql.claimFirst
 	}
+	args := append(claimArgs(c, tail), int64(c.Operation.Retention), int16(c.Operation.Flags))
+	return statement{text, args, []any{(*instant)(at)}}
+}
+
+// claimOne makes a single plain claim.
+func (w *wave) claimOne(ctx context.Context) error {
+	c := &w.claims[0]
 	var at time.Time
 	tail := firstTail(c)
-	args := append(claimArgs(c, tail), int64(c.Operation.Retention), int16(c.Operation.Flags))
-	if !c.Likely {
-		err := w.conn.QueryRow(ctx, text, args...).Scan((*instant)(&at))
-		if errors.Is(err, pgx.ErrNoRows) {
-			return w.readSlots(ctx)
-		}
-		if err == nil {
-			w.won(0, tail, at)
-		}
-		return err
-	}
+	claim := w.statement(c, tail, &at)
 	var b pgx.Batch
-	b.Queue(text, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan((*instant)(&at))) })
-	slots := w.queueSlots(&b)
-	if err := w.conn.SendBatch(ctx, &b).Close(); err != nil {
+	var slots []slot
+	var err error
+	if claim.queue(&b); c.Likely {
+		slots = w.queueSlots(&b)
+		err = w.conn.SendBatch(ctx, &b).Close()
+	} else {
+		err = claim.fetch(ctx, w.conn)
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	if !at.IsZero() {
+	case !at.IsZero():
 		w.won(0, tail, at)
-		return nil
+	case c.Likely:
+		w.meet(slots)
+	default:
+		return w.readSlots(ctx)
 	}
-	w.meet(slots)
 	return nil
 }
 

@@ -25,7 +25,9 @@
 // # Round trips and commits
 //
 // Every call is one statement, or one pipelined batch, in a transaction of its
-// own: nothing stays open between two calls.
+// own: nothing stays open between two calls. Where more claims, or more ends, of
+// first executions are under way than the process has cores (or half of the
+// pool's connections), those that come then share a round trip and a commit.
 //
 //	call                                         round trips  commits that write
 //	Intent, new or known                         1            1 or 0
@@ -55,7 +57,8 @@
 // nothing and may be made again. A plain claim and the usual outcome take no
 // lock but that of their own row, which others hold for the length of one
 // statement; the caller's context bounds them, and the role's lock_timeout if it
-// has one (lock_timeout=2000 in the connection string, or ALTER ROLE … SET).
+// has one (lock_timeout=2000 in the connection string, or ALTER ROLE … SET). A
+// row that stays locked holds up other calls for some 100 ms at most.
 //
 // # Errors
 //

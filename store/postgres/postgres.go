@@ -23,6 +23,9 @@ type Ledger struct {
 	closed atomic.Bool
 	watch  watch
 	held   *leased // the connection of the transaction that this is the ledger of
+
+	// Claims and ends of first executions; nil where the ledger is a transaction's.
+	claims, ends *shared
 }
 
 var _ store.Ledger = (*Ledger)(nil)
@@ -104,7 +107,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Ledger, e
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{pool: pool, schema: c.schema, sql: texts, limits: !limit.session}, nil
+	l := &Ledger{pool: pool, schema: c.schema, sql: texts, limits: !limit.session}
+	l.claims, l.ends = newShared(l), newShared(l)
+	return l, nil
 }
 
 // IsolationError says that the database's transactions run at an isolation
@@ -162,6 +167,31 @@ func (l *Ledger) send(ctx context.Context, b *pgx.Batch) error {
 	}
 	defer conn.Release()
 	return conn.SendBatch(ctx, b).Close()
+}
+
+// statement is one that answers with a row at most, and where the row belongs.
+type statement struct {
+	sql    string
+	args   []any
+	fields []any
+}
+
+func (s statement) queue(b *pgx.Batch) {
+	b.Queue(s.sql, s.args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(s.fields...)) })
+}
+
+func (s statement) fetch(ctx context.Context, c conn) error {
+	return optional(c.QueryRow(ctx, s.sql, s.args...).Scan(s.fields...))
+}
+
+// fetch sends one statement by itself.
+func (l *Ledger) fetch(ctx context.Context, s statement) error {
+	conn, err := l.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return s.fetch(ctx, conn)
 }
 
 // exec sends one statement that writes.

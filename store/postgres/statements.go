@@ -24,16 +24,16 @@ var sqlFiles embed.FS
 type statements struct {
 	claim, claimFirst, claimMany string
 
-	lockLimit, bind, unbind, lockContracts       string
-	numberResources, lockResources               string
-	enterSingles, lockSingles, lockGuards        string
-	claimGuarded, slots, holding, unique, rivals string
-	settle, move, reopen, start, rivalsOf        string
-	lockResource, lockSingle, current            string
-	proposeTenant, proposeIntent, findIntent     string
-	renew, take, takeOne, audit                  string
-	get, list, listIntent, listParent, ofTenant  string
-	events, settings, tables, standbys           string
+	lockLimit, lockBriefly, bind, unbind, lockContracts string
+	numberResources, lockResources                      string
+	enterSingles, lockSingles, lockGuards               string
+	claimGuarded, slots, holding, unique, rivals        string
+	settle, move, reopen, start, rivalsOf               string
+	lockResource, lockSingle, current                   string
+	proposeTenant, proposeIntent, findIntent            string
+	renew, take, takeOne, audit                         string
+	get, list, listIntent, listParent, ofTenant         string
+	events, settings, tables, standbys                  string
 
 	cases, caseOfTenant, audits, declare, declared string
 	uncompiled, purgePage, purge, erasePage, erase string
@@ -56,7 +56,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 	t.parts["grace"] = fmt.Sprintf("interval '%d microseconds'", store.ClosedGrace.Microseconds())
 	s := statements{
 		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
-		lockLimit: t.of("lock_limit"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
+		lockLimit: t.of("lock_limit"), lockBriefly: t.of("lock_briefly"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
 		numberResources: t.of("number_resources"), lockResources: t.of("lock_resources"),
 		enterSingles: t.of("enter_singles"), lockSingles: t.of("lock_singles"), lockGuards: t.of("lock_guards"), claimGuarded: t.of("claim_guarded"), unbind: t.of("unbind"),
 		slots: t.of("slots"), holding: t.of("holding"), unique: t.of("unique"), rivals: t.of("rivals"),

@@ -172,8 +172,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	e := store.NextEvent(c)
 	var moved instants
 	var b pgx.Batch
-	fields, sql, args := t.ledger.plainly(&c, &e, &moved)
-	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return optional(row.Scan(fields...)) })
+	t.ledger.plainly(&c, &e, &moved).queue(&b)
 	t.ledger.queueAnnounce(&b, c.Of.ID, e.Seq, e.Hash[:], c.Announce)
 	b.Queue("COMMIT")
 	t.sent = true

@@ -4,10 +4,9 @@
 -- The row stands for its first event: a row of its own in the journal, which
 -- would say nothing else, took a seventh of a first execution.
 --
--- statement_timestamp() is the clock as this statement found it: the statement
--- travels alone, or at the head of its batch, and waits for no lock that it
--- then gets. It saves the join with a reading of clock_timestamp(), some 5 % of
--- a first execution.
+-- statement_timestamp() is the clock as this statement found it, in a batch too,
+-- and the statement waits for no lock that it then gets. It saves the join with
+-- a reading of clock_timestamp(), some 5 % of a first execution.
 
 -- name: claimed
 INSERT INTO settle.operation (id, intent, tenant, slot, number, tool, class, contract, source, node, occurrence,

@@ -1,0 +1,22 @@
+package postgres
+
+import "time"
+
+// OneFlight lets one claim and one end at a time travel alone. The others wait
+// that long for it.
+func OneFlight(l *Ledger, patience time.Duration) {
+	for _, s := range []*shared{l.claims, l.ends} {
+		s.limit, s.patience = 1, patience
+	}
+}
+
+// Waiting is how many claims and ends wait to travel together.
+func Waiting(l *Ledger) int {
+	n := 0
+	for _, s := range []*shared{l.claims, l.ends} {
+		s.mu.Lock()
+		n += len(s.waiting)
+		s.mu.Unlock()
+	}
+	return n
+}
