@@ -10,7 +10,8 @@ import (
 // running it. The contract is found by the call's name, among the tools of
 // [WithTools] and [WithGuarded]; another name is Unsafe (R1). run is entered at
 // most once per attempt, with a context that carries the operation's key
-// ([KeyFrom]); its result T passes through untouched on a first run.
+// ([KeyFrom]) and the arguments that the tool is to have ([ArgumentsFrom]); its
+// result T passes through untouched on a first run.
 //
 // On a replay, and for every outcome without a result, T is the zero value and
 // the outcome says what to tell the model: [Outcome.ForModel]. A result that was

@@ -116,7 +116,7 @@ func (j *job) work() {
 // make here.
 func (j *job) attempt() (again bool) {
 	j.run = &running{executor: j.x, binding: j.r.tool, key: j.r.operationKey(&j.row), reference: j.row.ID,
-		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
+		attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName, args: j.r.forTool()}
 	ctx, span := j.x.signals.attempt(j.span.ctx, j)
 	end, here := j.dispatch(ctx, span)
 	return here && j.conclude(span, end)

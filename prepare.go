@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/settle-go/settle/internal/canonical"
 	"github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/store"
 )
@@ -67,23 +68,40 @@ var errCallerGone = errors.New("settle: the caller had gone before anything was 
 // validate decodes the arguments as today's schema wants them. What it finds is
 // an answer only where the ledger has no other (R18).
 func (f *flow) validate(x *Executor) error {
-	s := f.tool.schema
-	if s == nil && len(f.call.Schema) > 0 {
-		var err error
-		if s, err = x.schemaOf(f.call.Schema); err != nil {
+	s, value, args := f.tool.schema, f.value, f.args
+	own, err := f.frameworksSchema(x)
+	if s == nil {
+		if err != nil {
 			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
 		}
+		s = own
+		if f.keeps { // and may require it, as strict modes do
+			value, _ = canonical.Parse(f.call.Args, x.settings.limits) // it was read before
+			args = value.AppendJSON(nil)
+		}
 	}
-	if s != nil && !s.Fits(f.value) {
-		if err := s.Validate(f.args); err != nil {
+	if s != nil && !s.Fits(value) {
+		if err := s.Validate(args); err != nil {
 			return invalidArguments(err)
 		}
 	}
-	var err error
 	if f.in, err = f.tool.admitted(f.args); err != nil {
 		return invalidArguments(err)
 	}
 	return nil
+}
+
+// frameworksSchema is the schema that came with the call, nil where it isn't
+// wanted. It says whether the framework's tool takes the occurrence too.
+func (f *flow) frameworksSchema(x *Executor) (*schema.Schema, error) {
+	if len(f.call.Schema) == 0 || f.tool.schema != nil && !f.stripped {
+		return nil, nil
+	}
+	s, err := x.schemaOf(f.call.Schema)
+	if err == nil && f.stripped {
+		_, f.keeps = s.Field(occurrenceParameter)
+	}
+	return s, err
 }
 
 // schemaOf parses a schema that comes with calls, and remembers it.

@@ -34,7 +34,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 }
 
 func (j *job) readOnce(ctx context.Context) ending {
-	j.run = &running{executor: j.x, binding: j.r.tool, reference: j.row.ID, attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName}
+	j.run = &running{executor: j.x, binding: j.r.tool, reference: j.row.ID, attempt: j.row.Attempt, principal: j.r.principal, task: j.r.taskName, args: j.r.forTool()}
 	ctx, span := j.x.signals.attempt(ctx, j)
 	above, _ := ctx.Value(operationKey).(*operationStack)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, operationKey, &operationStack{running: j.run, above: above}), j.r.tool.contract.Timeout)

@@ -78,9 +78,12 @@ type request struct {
 	unique     store.Digest
 	occurrence int
 	fromHost   bool
-	print      fingerprint
-	slot       store.Digest
-	definition store.Digest
+	// stripped says that the model sent the occurrence parameter; keeps, that a
+	// framework's own schema has it, so that its tool takes it too.
+	stripped, keeps bool
+	print           fingerprint
+	slot            store.Digest
+	definition      store.Digest
 
 	// batch is the model turn; upstream and parent are a step's (R13).
 	batch    uuid.UUID
@@ -153,7 +156,7 @@ func (r *request) takeOccurrence(v canonical.Value) (canonical.Value, error) {
 	if !ok {
 		return v, nil
 	}
-	v = v.Without(occurrenceParameter)
+	v, r.stripped = v.Without(occurrenceParameter), true
 	if given.IsNull() || r.fromHost {
 		return v, nil
 	}
@@ -163,6 +166,17 @@ func (r *request) takeOccurrence(v canonical.Value) (canonical.Value, error) {
 	}
 	r.occurrence = n
 	return v, nil
+}
+
+// forTool is what the tool of a framework is given of the arguments: the exact
+// bytes that were sent, unless the occurrence was among them and the tool doesn't
+// take it. A framework that checks the arguments again would refuse it there,
+// after the claim.
+func (r *request) forTool() []byte {
+	if r.stripped && !r.keeps || len(r.call.Args) == 0 {
+		return r.args
+	}
+	return r.call.Args
 }
 
 func invalidArguments(err error) error {

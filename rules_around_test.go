@@ -403,3 +403,45 @@ func TestShutdownDoesNotWaitForAStreamThatNobodyEnds(t *testing.T) {
 		t.Errorf("it is %s, with its moment %v after the beginning: the stream may still be open", row.State, row.Moment.Sub(row.FirstSent))
 	}
 }
+
+// A framework that checks the arguments again would refuse the occurrence after
+// the claim, which nobody could tell from a call that was made.
+func TestR09AFrameworksToolIsGivenTheOccurrenceOnlyWhereItTakesIt(t *testing.T) {
+	const text = `"text":{"type":"string"}`
+	for name, tc := range map[string]struct{ schema, declared, sent, given string }{
+		"it doesn't":          {`{"type":"object","properties":{` + text + `},"additionalProperties":false}`, ``, `{ "text":"a","settle_occurrence":2 }`, `{"text":"a"}`},
+		"it says nothing":     {``, ``, `{"text":"a","settle_occurrence":2}`, `{"text":"a"}`},
+		"the contract says":   {``, `{"type":"object","properties":{` + text + `}}`, `{"text":"a","settle_occurrence":2}`, `{"text":"a"}`},
+		"it may take it":      {`{"type":"object","properties":{` + text + `,"settle_occurrence":{"type":["integer","null"]}}}`, ``, `{ "text":"a","settle_occurrence":2 }`, `{ "text":"a","settle_occurrence":2 }`},
+		"it wants it":         {`{"type":"object","properties":{` + text + `,"settle_occurrence":{"type":["integer","null"]}},"required":["settle_occurrence"]}`, ``, `{"text":"a","settle_occurrence":2}`, `{"text":"a","settle_occurrence":2}`},
+		"nothing to take out": {``, ``, `{ "text" : "b" }`, `{ "text" : "b" }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			tool := settle.RawTool{Name: "remind", Schema: json.RawMessage(tc.declared),
+				Contract: settle.Contract{WholeArguments: true, NoLookup: true, Repeatable: true}}
+			x := g.executorWith(settle.WithGuarded(tool))
+			var given []string
+			run := func(ctx context.Context) (string, error) {
+				args, ok := settle.ArgumentsFrom(ctx)
+				given = append(given, fmt.Sprint(string(args), ok))
+				return "reminded", nil
+			}
+			first := rawCall("remind", `{"text":"a","settle_occurrence":null}`)
+			first.Schema = json.RawMessage(tc.schema)
+			again := rawCall("remind", tc.sent)
+			again.Schema = first.Schema
+			for _, call := range []settle.Call{first, again} {
+				if _, out, err := settle.Around(g.ctx, x, call, run); err != nil || out.Status != settle.StatusCompleted || out.Replayed {
+					t.Fatalf("%s came to %+v, %v", call.Args, out, err)
+				}
+			}
+			if len(given) != 2 || given[1] != tc.given+"true" {
+				t.Errorf("the tool was given %q, want %s", given, tc.given)
+			}
+		})
+	}
+	if args, ok := settle.ArgumentsFrom(t.Context()); ok || args != nil {
+		t.Errorf("outside of a call there is %s", args)
+	}
+}

@@ -75,6 +75,8 @@ type running struct {
 	task      Task
 	keyRead   atomic.Bool
 	published published
+	// args are those of the call that runs, as its tool is to have them.
+	args []byte
 	// steps is set while the operation is a composite (R13).
 	steps *steps
 }
@@ -114,6 +116,18 @@ func KeyFrom(ctx context.Context) (string, bool) {
 		return "", false
 	}
 	return Op{r.running}.Key(), true
+}
+
+// ArgumentsFrom returns the arguments of the call that runs in ctx, as a tool
+// that a framework owns is to be given them: the exact bytes of [Call.Args]. Only
+// the occurrence that the model may send with a Repeatable tool (R9) isn't in
+// them, unless [Call.Schema] has a property for it, so that the tool expects it.
+func ArgumentsFrom(ctx context.Context) (json.RawMessage, bool) {
+	r, ok := ctx.Value(operationKey).(*operationStack)
+	if !ok || r.running == nil {
+		return nil, false
+	}
+	return r.running.args, true
 }
 
 // operationStack is the chain of operations that a context runs inside of, so

@@ -295,7 +295,7 @@ func (l *local) begin(row store.Operation) bool {
 // time has its transaction taken away, so that nothing of it can stand.
 func (l *local) handle(ctx context.Context, t store.Transaction, try int) ending {
 	l.run = &running{executor: l.x, binding: l.r.tool, key: l.r.operationKey(&l.row), reference: l.row.ID,
-		attempt: try, principal: l.r.principal, task: l.r.taskName}
+		attempt: try, principal: l.r.principal, task: l.r.taskName, args: l.r.forTool()}
 	run, budget := l.run, l.r.tool.contract.Timeout
 	ctx, span := l.x.signals.attempt(ctx, l.job)
 	ctx, cancel := context.WithTimeout(l.handlerContext(ctx), budget)

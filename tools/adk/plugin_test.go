@@ -283,3 +283,15 @@ func TestS18EvidenceAnswersAlsoWhereItHasNoResult(t *testing.T) {
 	a.wantResult("pay", 0, "status", "completed")
 	a.wantResult("pay", 0, "message", "pay_1")
 }
+
+// functiontool checks the arguments once more, after the claim.
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	w := newWorld(t, scripted.CallTools(scripted.Use("pay", `{"order":7}`)),
+		scripted.CallTools(scripted.Use("pay", `{"order":7,"settle_occurrence":2}`)), scripted.Say("Paid twice."))
+	again := contract("pay")
+	again.Contract.Repeatable = true
+	a := w.guarded(w.executor(settle.WithGuarded(again)), w.pay(functiontool.Config{}, nil))
+	a.say("Pay order 7 twice.")
+	w.wantActed(2)
+	a.wantResult("pay", 1, "id", "pay_1")
+}

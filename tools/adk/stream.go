@@ -10,6 +10,7 @@ import (
 	"google.golang.org/adk/v2/tool/toolutils"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/given"
 )
 
 // guardedStream is a streaming tool with the executor before it.
@@ -72,7 +73,7 @@ func (g *guard) stream(ctx agent.Context, t streaming, args any) iter.Seq2[strin
 		case attempt == nil:
 			yield(chunk(out), nil)
 		default:
-			g.tee(ctx, attempt, t, args, yield)
+			g.tee(ctx, attempt, t, given.Members(attempt.Context, call.Args, args), yield)
 		}
 	}
 }
@@ -83,7 +84,7 @@ func (g *guard) tee(ctx agent.Context, attempt *settle.Attempt, t streaming, arg
 	actions := copyOf(ctx.Actions())
 	var whole strings.Builder
 	var failed error
-	for piece, err := range t.RunStream(within(ctx, attempt.Context, t.Name(), actions), own(args)) {
+	for piece, err := range t.RunStream(within(ctx, attempt.Context, t.Name(), actions), args) {
 		if err != nil {
 			failed = err
 			break

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/given"
 )
 
 // function and streaming are adk's own interfaces of tools that it can run.
@@ -115,7 +116,7 @@ func (g *guard) run(ctx agent.Context, t function, args any, tells bool) (map[st
 	var last atomic.Pointer[answer]
 	result, out, err := settle.Around(scoped, g.executor, call, func(in context.Context) (map[string]any, error) {
 		actions := copyOf(before)
-		result, err := t.Run(within(ctx, in, t.Name(), actions), own(args))
+		result, err := t.Run(within(ctx, in, t.Name(), actions), given.Members(in, call.Args, args))
 		last.Store(&answer{actions, err == nil})
 		return result, controlFlow(ctx, result, err, actions)
 	})
@@ -149,14 +150,6 @@ func copyOf(a *session.EventActions) *session.EventActions {
 	own.StateDelta, own.ArtifactDelta = maps.Clone(a.StateDelta), maps.Clone(a.ArtifactDelta)
 	own.RequestedToolConfirmations = maps.Clone(a.RequestedToolConfirmations)
 	return &own
-}
-
-// own keeps an attempt from changing the arguments of the next one (R29).
-func own(args any) any {
-	if m, ok := args.(map[string]any); ok {
-		return maps.Clone(m)
-	}
-	return args
 }
 
 // paused is the answer of a tool that has asked for a confirmation and returned

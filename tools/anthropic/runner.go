@@ -91,7 +91,8 @@ type guardedTool struct {
 func (g guardedTool) Execute(ctx context.Context, input json.RawMessage) ([]content, error) {
 	call := settle.Call{Tool: g.Name(), Args: input, Schema: g.schema, Rounded: true}
 	blocks, out, err := settle.Around(ctx, g.executor, call, func(ctx context.Context) ([]content, error) {
-		return g.BetaTool.Execute(ctx, input)
+		args, _ := settle.ArgumentsFrom(ctx)
+		return g.BetaTool.Execute(ctx, args)
 	})
 	switch {
 	case err != nil:

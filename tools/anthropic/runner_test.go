@@ -358,3 +358,15 @@ func TestGuardRefusesASchemaThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v, %v", tools, err)
 	}
 }
+
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	w := newWorld(t)
+	book := w.guard(w.book(booked), settle.WithGuarded(settle.RawTool{Name: "book",
+		Contract: settle.Contract{WholeArguments: true, NoLookup: true, Repeatable: true}}))
+	for _, input := range []string{`{"seat":1}`, `{"seat":1,"settle_occurrence":2}`} {
+		if got := w.execute(book, input); got != "booked" {
+			t.Errorf("%s came to %q", input, got)
+		}
+	}
+	w.wantEffects(2)
+}

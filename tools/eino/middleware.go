@@ -157,13 +157,9 @@ func schemaOf(info *einoschema.ToolInfo) (json.RawMessage, error) {
 	return raw, err
 }
 
-// begin reads a call: what it is for the executor, how the tool is called, and
-// the context with principal and task.
-func (g *guard) begin(ctx context.Context, in *compose.ToolInput) (context.Context, settle.Call, *compose.ToolInput, error) {
-	call := *in
-	if call.Arguments == "" {
-		call.Arguments = "{}" // as the executor reads it
-	}
+// begin reads a call: what it is for the executor, and the context with principal
+// and task.
+func (g *guard) begin(ctx context.Context, in *compose.ToolInput) (context.Context, settle.Call, error) {
 	t, ok := g.tools[in.Name]
 	if !ok {
 		t.name = in.Name
@@ -172,7 +168,15 @@ func (g *guard) begin(ctx context.Context, in *compose.ToolInput) (context.Conte
 	// The call's id is correlation and nothing else (R11): it may be constant,
 	// used again, or missing.
 	return context.WithValue(ctx, guardedKey{}, t.name),
-		settle.Call{Tool: t.name, Args: json.RawMessage(call.Arguments), CallID: in.CallID, Schema: t.schema}, &call, err
+		settle.Call{Tool: t.name, Args: json.RawMessage(in.Arguments), CallID: in.CallID, Schema: t.schema}, err
+}
+
+// given is the tool's input in the context of an attempt.
+func given(ctx context.Context, in *compose.ToolInput) *compose.ToolInput {
+	own := *in
+	args, _ := settle.ArgumentsFrom(ctx)
+	own.Arguments = string(args)
+	return &own
 }
 
 // guardedKey is where a context names the tool that the middleware is running.
@@ -184,12 +188,12 @@ func around[T any](ctx context.Context, g *guard, in form[T], input *compose.Too
 	if g.tools[input.Name].passes {
 		return run(ctx, input)
 	}
-	under, call, input, err := g.begin(ctx, input)
+	under, call, err := g.begin(ctx, input)
 	if err != nil {
 		return none, err
 	}
 	result, out, err := settle.Around(under, g.executor, call, func(ctx context.Context) (T, error) {
-		result, err := run(ctx, input)
+		result, err := run(ctx, given(ctx, input))
 		return result, controlFlow(err)
 	})
 	if err != nil {

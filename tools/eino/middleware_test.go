@@ -355,3 +355,36 @@ func TestMiddlewareRefusesAToolThatDoesntSayWhatItIs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	t.Parallel()
+	for way, say := range asks {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t)
+			var given []string
+			book := plain{must(w)(utils.InferTool("book", "Book a seat.", func(context.Context, bookArgs) (string, error) { return "", nil })),
+				func(args string) { given = append(given, args) }}
+			again := settle.RawTool{Name: "book", Contract: settle.Contract{Identity: []string{"seat"}, NoLookup: true, Repeatable: true}}
+			n := w.node(w.guard(w.start(settle.WithGuarded(again)), []tool.BaseTool{book}))
+			for _, args := range []string{`{"seat":1.0}`, `{"seat":1,"settle_occurrence":2}`} {
+				if got := say(w, n, call("1", "book", args)); got[0] != "booked" {
+					t.Errorf("%s came to %q", args, got)
+				}
+			}
+			if len(given) != 2 || given[0] != `{"seat":1.0}` || given[1] != `{"seat":1}` {
+				t.Errorf("the tool was given %q", given)
+			}
+		})
+	}
+}
+
+// plain is a tool that sees the bytes which it is given.
+type plain struct {
+	tool.BaseTool
+	given func(args string)
+}
+
+func (p plain) InvokableRun(_ context.Context, args string, _ ...tool.Option) (string, error) {
+	p.given(args)
+	return "booked", nil
+}

@@ -19,7 +19,7 @@ func stream[T any](ctx context.Context, g *guard, in form[T], input *compose.Too
 	if g.tools[input.Name].passes {
 		return run(ctx, input)
 	}
-	under, call, input, err := g.begin(ctx, input)
+	under, call, err := g.begin(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func stream[T any](ctx context.Context, g *guard, in form[T], input *compose.Too
 // start lets the tool begin. A panic of it is an unknown outcome (R27).
 func start[T any](attempt *settle.Attempt, input *compose.ToolInput, run func(context.Context, *compose.ToolInput) (*schema.StreamReader[T], error)) (source *schema.StreamReader[T], err error) {
 	defer recovered(&err)
-	return run(attempt.Context, input)
+	return run(attempt.Context, given(attempt.Context, input))
 }
 
 // pass hands the chunks on and records the result at their end, before the

@@ -11,6 +11,7 @@ import (
 	"github.com/firebase/genkit/go/core"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/given"
 )
 
 // Option changes where the principal comes from, or what an open outcome does.
@@ -126,7 +127,9 @@ func (g *Guard) wrapTool(ctx context.Context, params *ai.ToolParams, next ai.Too
 	}
 	whole, _ := definition.Metadata["multipart"].(bool)
 	first, out, err := settle.Around(g.scope(ctx), g.executor, call, func(ctx context.Context) (*result, error) {
-		response, err := next(ctx, params)
+		request := *params.Request
+		request.Input = given.Members(ctx, call.Args, request.Input)
+		response, err := next(ctx, &ai.ToolParams{Request: &request, Tool: params.Tool})
 		if is, _ := ai.IsToolInterruptError(err); is {
 			return nil, settle.Interrupted(err)
 		}

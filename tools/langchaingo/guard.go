@@ -83,10 +83,12 @@ func (t guardedTool) Call(ctx context.Context, input string) (string, error) {
 	if !ok {
 		return settle.Outcome{Status: settle.StatusInvalidArguments, Tool: t.Name(), Detail: "the input is no valid UTF-8"}.ForModel(), nil
 	}
-	if len(t.schema) > 0 && strings.TrimSpace(input) == "" {
-		input = "{}" // as the executor reads it
-	}
-	said, out, err := settle.Around(ctx, t.executor, call, func(ctx context.Context) (string, error) { return t.Tool.Call(ctx, input) })
+	said, out, err := settle.Around(ctx, t.executor, call, func(ctx context.Context) (string, error) {
+		if args, _ := settle.ArgumentsFrom(ctx); len(t.schema) > 0 && string(args) != string(call.Args) {
+			return t.Tool.Call(ctx, string(args))
+		}
+		return t.Tool.Call(ctx, input)
+	})
 	switch {
 	case err != nil:
 		return "", err

@@ -404,3 +404,21 @@ func TestAnInputThatIsNoTextIsRefusedWhereThereIsABrief(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	w := newWorld(t)
+	var inputs []string
+	again := settle.RawTool{Name: "book", Contract: settle.Contract{Identity: []string{"seat"}, NoLookup: true, Repeatable: true}}
+	book := w.guard(w.start(settle.WithGuarded(again)), w.book(func(_ context.Context, input string) (string, error) {
+		inputs = append(inputs, input)
+		return "booked", nil
+	}), seatSchema)
+	for _, input := range []string{` {"seat":1.0}`, `{"seat":1,"settle_occurrence":2}`} {
+		if got := w.say(book, input); got != "booked" {
+			t.Errorf("%s came to %q", input, got)
+		}
+	}
+	if len(inputs) != 2 || inputs[0] != ` {"seat":1.0}` || inputs[1] != `{"seat":1}` {
+		t.Errorf("the tool was given %q", inputs)
+	}
+}

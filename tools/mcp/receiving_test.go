@@ -338,3 +338,19 @@ func TestAnAnswerSaysThatItIsFinalWhereTheProtocolWantsIt(t *testing.T) {
 		}
 	})
 }
+
+// The SDK checks a typed tool's arguments once more, after the claim.
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	everyLink(t, func(t *testing.T, l link) {
+		again := seat
+		again.Contract.Repeatable = true
+		w := newWorld(t, settle.WithGuarded(again))
+		w.addBook(bookIt)
+		session := w.connect(l, nil)
+		w.call(session, "book", `{"seat":1,"settle_occurrence":null}`)
+		if second := w.call(session, "book", `{"seat":1,"settle_occurrence":2}`); texts(second) != `{"id":"b1"}` {
+			t.Errorf("the second booking came to %q", texts(second))
+		}
+		w.wantActs("book", 2)
+	})
+}

@@ -110,7 +110,7 @@ func (s *sender) call(ctx context.Context, req mcp.Request, params *mcp.CallTool
 	call := settle.Call{Tool: name, Args: args, Rounded: rounded, Schema: s.schemaOf(params.Name)}
 	result, out, err := settle.Around(ctx, s.executor, call, func(ctx context.Context) (carried, error) {
 		own := *params
-		own.Arguments = args
+		own.Arguments, _ = settle.ArgumentsFrom(ctx)
 		if meta := s.remote.Tools[params.Name].Key; class == settle.Keyed && meta != "" {
 			if key, ok := settle.KeyFrom(ctx); ok {
 				own.Meta = mcpwire.WithKey(params.Meta, meta, key)

@@ -292,3 +292,21 @@ func TestR29TheArgumentsThatAreSentAreTheOnesThatWereClaimed(t *testing.T) {
 		t.Errorf("%s was sent, and the ledger has %s", sent, rows[0].Arguments)
 	}
 }
+
+func TestR09ARepeatThatIsMeantReachesTheServerWithoutTheOccurrence(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	var given []string
+	f.addLabel(nil, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		given = append(given, string(req.Params.Arguments))
+		return labelled(ctx, req)
+	})
+	remote := settlemcp.Remote{Name: "tracker", Tools: map[string]settlemcp.Mapped{"label": {
+		Contract: settle.Contract{Identity: []string{"issue"}, NoLookup: true, Repeatable: true}}}}
+	session := f.session()
+	f.sendVia(remote, session, `{"issue":1,"label":"late"}`)
+	f.sendVia(remote, session, `{"issue":1,"label":"late","settle_occurrence":2}`)
+	if len(given) != 2 || given[1] != `{"issue":1,"label":"late"}` {
+		t.Errorf("the server was sent %q", given)
+	}
+}

@@ -76,7 +76,12 @@ func (g *Guard) call(ctx context.Context, req *mcp.CallToolRequest, next mcp.Met
 		if tool == nil {
 			return carried{}, settle.NotSent(errUnknownTool)
 		}
-		result, err := next(ctx, callTool, req)
+		own, params := *req, *req.Params
+		if len(params.Arguments) > 0 {
+			params.Arguments, _ = settle.ArgumentsFrom(ctx)
+		}
+		own.Params = &params
+		result, err := next(ctx, callTool, &own)
 		return judge(result, err, read)
 	})
 	if tool == nil && !out.Recorded && err == nil {

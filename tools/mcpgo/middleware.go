@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/given"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
 )
 
@@ -108,7 +109,12 @@ func (g *Guard) call(ctx context.Context, tool mcp.Tool, req mcp.CallToolRequest
 	}
 	read := g.classes[call.Tool] == settle.Read
 	result, out, err := settle.Around(ctx, g.executor, call, func(ctx context.Context) (carried, error) {
-		r, err := next(ctx, req)
+		own := req
+		own.Params.Arguments = given.Members(ctx, call.Args, req.Params.Arguments)
+		if len(own.Params.RawArguments) > 0 {
+			own.Params.RawArguments, _ = settle.ArgumentsFrom(ctx)
+		}
+		r, err := next(ctx, own)
 		return judge(r, err, read)
 	})
 	var asks *inputRequired

@@ -321,3 +321,23 @@ func TestProgressReachesTheClient(t *testing.T) {
 		}
 	})
 }
+
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	everyLink(t, func(t *testing.T, to connect) {
+		again := seat
+		again.Contract.Repeatable = true
+		w := newWorld(t, settle.WithGuarded(again))
+		w.addBook(func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if got := req.GetArguments(); len(got) != 1 || string(req.Params.RawArguments) != `{"seat":1}` {
+				t.Errorf("the tool was given %v, %s", got, req.Params.RawArguments)
+			}
+			return bookIt(ctx, req)
+		})
+		c := to(w)
+		w.call(c, "book", `{"seat":1}`)
+		if second := w.call(c, "book", `{"seat":1,"settle_occurrence":2}`); texts(second.Content) != `{"id":"b1"}` {
+			t.Errorf("the second booking came to %q", texts(second.Content))
+		}
+		w.wantActs("book", 2)
+	})
+}

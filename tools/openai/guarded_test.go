@@ -195,3 +195,16 @@ func TestNewRefusesWhatCannotRun(t *testing.T) {
 		}
 	}
 }
+
+func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
+	w := newWorld(t)
+	tools := w.start([]settleopenai.Guarded{w.own(func(_ context.Context, args json.RawMessage) (string, error) {
+		return "given " + string(args), nil
+	})}, settle.WithGuarded(settle.RawTool{Name: "book", Contract: settle.Contract{WholeArguments: true, NoLookup: true, Repeatable: true}}))
+	for _, args := range []string{`{"seat":1}`, `{"seat":1,"settle_occurrence":2}`} {
+		if got := w.say(tools, call("1", "book", args)); got[0] != `given {"seat":1}` {
+			t.Errorf("%s came to %q", args, got)
+		}
+	}
+	w.wantEffects(2)
+}

@@ -56,12 +56,10 @@ func Run(ctx context.Context, x *settle.Executor, own map[string]Guarded, calls 
 // as they are where it ran for this call, and with what is known beside them
 // where it didn't (R48).
 func around(ctx context.Context, x *settle.Executor, g Guarded, call settle.Call) (string, error) {
-	if len(call.Args) == 0 {
-		call.Args = json.RawMessage("{}") // as the executor reads it
-	}
 	call.Schema = g.Schema
 	said, out, err := settle.Around(ctx, x, call, func(ctx context.Context) (string, error) {
-		return g.Run(ctx, call.Args)
+		args, _ := settle.ArgumentsFrom(ctx)
+		return g.Run(ctx, args)
 	})
 	switch {
 	case err != nil:
