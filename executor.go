@@ -360,7 +360,9 @@ func (x *Executor) invalid(tool *binding, err error) Outcome {
 	out := Outcome{Status: StatusInvalidArguments, Tool: tool.name, Detail: err.Error()}
 	var invalid *invalidError
 	if errors.As(err, &invalid) {
-		out.Fields = invalid.fields
+		if out.Fields = invalid.fields; invalid.unreadable {
+			out.Reason = reasonSchema
+		}
 	}
 	return x.signals.counted(out)
 }

@@ -201,6 +201,7 @@ const (
 	reasonUnsettled       = "unsettled_operation"
 	reasonUntold          = "done_before_restart"
 	reasonOccurrence      = "occurrence"
+	reasonSchema          = "schema_unusable"
 	reasonRecursion       = "recursion"
 	reasonUnique          = "unique"
 	reasonStepOpen        = "step_open"

@@ -72,7 +72,8 @@ func (f *flow) validate(x *Executor) error {
 	own, err := f.frameworksSchema(x)
 	if s == nil {
 		if err != nil {
-			return &invalidError{reason: "the framework's schema of this tool can't be used: " + err.Error()}
+			f.x.log.Error("settle: a framework's schema can't be used, so that no call of its tool is made; repair the schema, or give the contract one", "tool", f.tool.name, "error", err)
+			return &invalidError{unreadable: true, reason: "the framework's schema of this tool can't be used: " + err.Error()}
 		}
 		s = own
 		if f.keeps { // and may require it, as strict modes do
@@ -109,7 +110,7 @@ func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
 	if s, ok := x.schemas.get(string(raw)); ok {
 		return s, nil
 	}
-	s, err := schema.Parse(raw)
+	s, err := schema.Parse(schema.Foreign(raw))
 	if err == nil {
 		x.schemas.set(string(raw), s)
 	}

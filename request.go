@@ -104,6 +104,8 @@ type request struct {
 type invalidError struct {
 	fields []string
 	reason string
+	// unreadable says that it is the schema which is wrong: no arguments would do.
+	unreadable bool
 }
 
 func (e *invalidError) Error() string { return e.reason }

@@ -175,6 +175,18 @@ func TestAroundTakesTheFrameworksSchema(t *testing.T) {
 	if _, out, err = settle.Around(g.ctx, x, call, run); err != nil || out.Status != settle.StatusInvalidArguments {
 		t.Errorf("with a schema that can't be read: %+v, %v", out, err)
 	}
+	// The model can't repair it.
+	if said := out.ForModel(); strings.Contains(said, "welcome") || !strings.Contains(said, "Don't call it again") {
+		t.Errorf("the model is told %q", said)
+	}
+	call.Schema, call.Args = json.RawMessage(`{"properties":{"mail":{"type":"string","pattern":"^(?!\\.).+@.+$"}},"required":["mail"]}`), json.RawMessage(`{"mail":"a@b"}`)
+	if _, out, err = settle.Around(g.ctx, x, call, run); err != nil || out.Status == settle.StatusInvalidArguments {
+		t.Errorf("with a pattern that Go doesn't have: %+v, %v", out, err)
+	}
+	call.Args = json.RawMessage(`{"post":"a"}`)
+	if _, out, err = settle.Around(g.ctx, x, call, run); err != nil || out.Status != settle.StatusInvalidArguments || !strings.Contains(out.ForModel(), "welcome") {
+		t.Errorf("what doesn't fit the rest of it came to %+v, %v", out, err)
+	}
 }
 
 func TestAroundRefusesIntegersThatMayHaveBeenRounded(t *testing.T) {

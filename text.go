@@ -61,6 +61,9 @@ func (o Outcome) sentence() string {
 	case StatusNotDone:
 		return o.notDone()
 	case StatusInvalidArguments:
+		if o.Reason == reasonSchema {
+			return fmt.Sprintf("The declaration of %s is broken, so nothing was done, and no arguments would change that. Don't call it again. Go on with what doesn't depend on it.", o.Tool)
+		}
 		return "The arguments were not accepted, so nothing was done: " + o.Detail + ". A call with corrected arguments is welcome."
 	case StatusDenied:
 		return o.denied()

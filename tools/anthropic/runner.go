@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/turn"
 )
 
 // BetaTools returns the tools for the SDK's tool runner. It calls the tools of
@@ -71,7 +72,12 @@ func Guard(x *settle.Executor, tools ...anthropic.BetaTool) ([]anthropic.BetaToo
 	for _, tool := range tools {
 		schema, err := json.Marshal(tool.InputSchema())
 		if err != nil {
-			problems = append(problems, fmt.Errorf("settleanthropic: tool %q: its input schema is no JSON Schema: %w", tool.Name(), err))
+			err = fmt.Errorf("its input schema is no JSON Schema: %w", err)
+		} else if !turn.Declared(x, tool.Name()) {
+			err = turn.Check(schema)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("settleanthropic: tool %q: %w", tool.Name(), err))
 		}
 		all = append(all, guardedTool{tool, x, schema})
 	}

@@ -354,8 +354,11 @@ func TestGuardRefusesASchemaThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	odd := toolrunner.NewBetaTool("odd", "", anthropic.BetaToolInputSchemaParam{Properties: func() {}}, booked)
-	if tools, err := settleanthropic.Guard(x, odd); err == nil || tools != nil || !strings.Contains(err.Error(), `"odd"`) {
-		t.Errorf("got %v, %v", tools, err)
+	strange := toolrunner.NewBetaTool("odd", "", anthropic.BetaToolInputSchemaParam{Properties: map[string]any{"a": map[string]any{"type": "strange"}}}, booked)
+	for _, tool := range []anthropic.BetaTool{odd, strange} {
+		if tools, err := settleanthropic.Guard(x, tool); err == nil || tools != nil || !strings.Contains(err.Error(), `"odd"`) {
+			t.Errorf("got %v, %v", tools, err)
+		}
 	}
 }
 

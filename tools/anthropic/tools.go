@@ -61,6 +61,8 @@ func New(x *settle.Executor, own ...Guarded) (*Tools, error) {
 			err = errors.New("it has no Run: give it one, or register it with settle.WithTools if the executor runs it")
 		case err != nil:
 			err = fmt.Errorf("its input schema is no JSON Schema: %w", err)
+		case !turn.Declared(x, name):
+			err = turn.Check(schema)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("settleanthropic: guarded tool %q: %w", name, err))

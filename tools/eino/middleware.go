@@ -153,7 +153,7 @@ func schemaOf(info *einoschema.ToolInfo) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = schema.Parse(raw)
+	_, err = schema.Parse(schema.Foreign(raw))
 	return raw, err
 }
 

@@ -262,3 +262,11 @@ func TestTheExecutorsToolsAreOfferedAndRunWithAndWithoutTheMiddleware(t *testing
 		})
 	}
 }
+
+func TestAToolThatTakesAnythingIsGuarded(t *testing.T) {
+	w := newWorld(t, scripted.CallTools(scripted.Use("log", `{"order":7}`), scripted.Use("note", `{"order":7}`)), scripted.Say("I see."))
+	log := ai.NewTool("log", "Log.", func(*ai.ToolContext, any) (string, error) { return "logged", nil })
+	note := ai.NewTool("note", "Note.", func(*ai.ToolContext, map[string]any) (string, error) { return "noted", nil })
+	w.generate(ai.WithTools(log, note), ai.WithUse(settlegenkit.New(w.executor())))
+	w.wantResults(1, "logged", "noted")
+}

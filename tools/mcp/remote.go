@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/settle-go/settle"
+	jsonschema "github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
 )
 
@@ -120,7 +121,7 @@ func (r Remote) imported(session *mcp.ClientSession, tool *mcp.Tool) (settle.Raw
 	}
 	mapped := r.Tools[tool.Name]
 	return settle.RawTool{
-		Name: r.ToolName(tool.Name), Description: tool.Description, Schema: schema,
+		Name: r.ToolName(tool.Name), Description: tool.Description, Schema: jsonschema.Foreign(schema),
 		Contract: contract, Lookup: mapped.Lookup,
 		Do: func(ctx context.Context, op settle.Op, args json.RawMessage) (json.RawMessage, error) {
 			params := &mcp.CallToolParams{Name: tool.Name, Arguments: args}

@@ -208,3 +208,25 @@ func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
 	}
 	w.wantEffects(2)
 }
+
+func TestNewRefusesParametersThatNothingFits(t *testing.T) {
+	w := newWorld(t)
+	odd := settleopenai.Guarded{Definition: openai.FunctionDefinitionParam{Name: "odd", Parameters: openai.FunctionParameters{"type": "strange"}},
+		Run: func(context.Context, json.RawMessage) (string, error) { return "", nil }}
+	x, err := settle.New(w.ledger, settle.Volatile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tools, err := settleopenai.New(x, odd); err == nil || tools != nil || !strings.Contains(err.Error(), `"odd"`) {
+		t.Errorf("got %v, %v", tools, err)
+	}
+	// Where the contract has a schema, that one is shown and checked.
+	x, err = settle.New(w.ledger, settle.Volatile(), settle.WithGuarded(settle.RawTool{Name: "odd", Schema: json.RawMessage(`{"type":"object"}`),
+		Contract: settle.Contract{WholeArguments: true, NoLookup: true}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settleopenai.New(x, odd); err != nil {
+		t.Error(err)
+	}
+}

@@ -56,6 +56,8 @@ func New(x *settle.Executor, own ...Guarded) (*Tools, error) {
 			err = errors.New("it is given twice")
 		case g.Run == nil:
 			err = errors.New("it has no Run: give it one, or register it with settle.WithTools if the executor runs it")
+		case err == nil && !turn.Declared(x, name):
+			err = turn.Check(schema)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("settleopenai: guarded tool %q: %w", name, err))

@@ -53,8 +53,11 @@ func StatusOf(meta map[string]any) settle.Status {
 }
 
 // IsError says whether a result is marked as an error, which invites the model to
-// correct itself and call again: only where that is meant (R59).
-func IsError(out settle.Outcome) bool { return out.Status == settle.StatusInvalidArguments }
+// correct itself and call again: only where that is meant (R59). With a reason, it
+// is the tool's schema that is wrong.
+func IsError(out settle.Outcome) bool {
+	return out.Status == settle.StatusInvalidArguments && out.Reason == ""
+}
 
 const answerSchema = `{"type":"object","description":"What is known instead of a result.",` +
 	`"properties":{"status":{"type":"string"},"operation":{"type":"string"},"replayed":{"type":"boolean"},` +

@@ -5,15 +5,36 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/internal/schema"
 )
 
 // Guarded is a tool of the host with the schema that comes with its calls.
 type Guarded struct {
 	Run    func(ctx context.Context, args json.RawMessage) (string, error)
 	Schema json.RawMessage
+}
+
+// Check says whether arguments can be checked against a schema that comes with
+// the calls of a tool.
+func Check(given json.RawMessage) error {
+	if len(given) == 0 {
+		return nil
+	}
+	if _, err := schema.Parse(schema.Foreign(given)); err != nil {
+		return fmt.Errorf("its parameters are no JSON Schema that arguments can be checked against: %w", err)
+	}
+	return nil
+}
+
+// Declared says whether the executor's contract of a tool has a schema of its
+// own, against which arguments are checked instead.
+func Declared(x *settle.Executor, tool string) bool {
+	return slices.ContainsFunc(x.Tools(), func(d settle.Declaration) bool { return d.Name == tool && len(d.Schema) > 0 })
 }
 
 // Run runs the calls at the same time and returns what the model is told of
