@@ -10,12 +10,14 @@ import (
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/agenttool"
 	"google.golang.org/adk/v2/tool/functiontool"
 	"google.golang.org/genai"
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/scripted"
 	settleadk "github.com/settle-go/settle/tools/adk"
+	"github.com/settle-go/settle/tools/adk/example/chatmodel"
 )
 
 // confirmations are the ways in which a tool of adk asks before it acts.
@@ -246,4 +248,35 @@ func TestAConfirmedToolThatReturnsNothingRunsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantActed(1)
+}
+
+// adk gives an agent that is a tool a runner of its own, without plugins.
+func TestAnAgentAsAToolIsRefusedUntilItsToolsAreGuarded(t *testing.T) {
+	w := newWorld(t, scripted.CallTools(scripted.Use("cashier", `{"request":"Pay order 7."}`)),
+		scripted.CallTools(scripted.Use("pay", `{"order":7}`)), scripted.Say("Paid."),
+		scripted.CallTools(scripted.Use("cashier", `{"request":"Please pay 7."}`)),
+		scripted.CallTools(scripted.Use("pay", `{"order":7}`)), scripted.Say("Was paid."), scripted.Say("All done."))
+	x := w.executor(settle.WithGuarded(contract("pay")))
+	cashier := func(tools ...tool.Tool) tool.Tool {
+		a, err := llmagent.New(llmagent.Config{Name: "cashier", Model: chatmodel.New(w.model.URL()), Tools: tools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return agenttool.New(a, nil)
+	}
+	pay := w.pay(functiontool.Config{}, nil)
+	err := w.guarded(x, cashier(pay)).send(w.ctx, genai.NewPartFromText("Pay."))
+	if err == nil || !strings.Contains(err.Error(), "settleadk.Tool(") || len(w.model.Requests()) != 0 {
+		t.Fatalf("got %v after %d requests", err, len(w.model.Requests()))
+	}
+	guarded, err := settleadk.Tool(x, pay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := w.start(llmagent.Config{Tools: []tool.Tool{cashier(guarded)}}, w.plugin(x, settleadk.Unguarded("cashier")))
+	a.say("Pay.")
+	w.wantActed(1)
+	if got := len(w.model.Requests()); got != 7 {
+		t.Errorf("the models were asked %d times", got)
+	}
 }

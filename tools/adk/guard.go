@@ -28,8 +28,9 @@ func TaskFromState(key, goal string) Option {
 }
 
 // Unguarded lets the tools with these names run as if there were no plugin: for
-// tools that steer the framework and act nowhere else. Those of adk's own
-// machinery (transfers between agents, exit_loop) needn't be named.
+// tools that steer the framework and act nowhere else, and for agents as tools
+// whose own tools are guarded by [Tool]. Those of adk's own machinery (transfers
+// between agents, exit_loop) needn't be named.
 func Unguarded(names ...string) Option {
 	return func(g *guard) { g.unguarded = append(g.unguarded, names...) }
 }

@@ -3,6 +3,7 @@ package settleadk
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"google.golang.org/adk/v2/agent"
@@ -25,6 +26,10 @@ import (
 // and a live session. There the plugin runs the tool itself, in its
 // BeforeToolCallback, which leaves out the BeforeToolCallbacks of later plugins
 // and of the agent: register it last.
+//
+// An agent as a tool has a runner of its own, which has no plugins: the run ends
+// with an error unless [Unguarded] names it, which says that its tools are guarded
+// by [Tool].
 //
 // At the beginning of each invocation the model is told what the task has done
 // and what is open (R60), in the system instruction.
@@ -52,6 +57,9 @@ func (g *guard) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LL
 		switch t := offered.(type) {
 		case shown:
 		case function:
+			if err := g.unseen(t); err != nil {
+				return nil, err
+			}
 			if !g.passes(t) {
 				req.Tools[name] = &guarded{function: t, guard: g, tells: true}
 			}
@@ -105,11 +113,33 @@ func (g *guard) beforeTool(ctx agent.Context, t tool.Tool, args map[string]any) 
 	if _, already := t.(shown); !ok || already || g.passes(f) {
 		return nil, nil
 	}
+	if err := g.unseen(f); err != nil {
+		return nil, err
+	}
 	result, err := g.run(ctx, f, args, true)
 	if err == nil && result == nil {
 		result = map[string]any{}
 	}
 	return result, err
+}
+
+// unseen is the error of an agent as a tool: adk gives it a runner of its own,
+// without plugins, so that its tools would act unguarded. Whether they are
+// guarded themselves can't be seen from here.
+func (g *guard) unseen(t function) error {
+	if slices.Contains(g.unguarded, t.Name()) || packageOf(t) != "google.golang.org/adk/v2/tool/agenttool" {
+		return nil
+	}
+	return fmt.Errorf("settleadk: %q is an agent as a tool, whose own tools adk runs past its plugins: give that agent settleadk.Tool(executor, tool) for each of them, then name it in settleadk.Unguarded", t.Name())
+}
+
+// packageOf is the path of the package that a tool's type comes from.
+func packageOf(t tool.Tool) string {
+	of := reflect.TypeOf(t)
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	return of.PkgPath()
 }
 
 // steers says that a tool is adk's own machinery: what it does is to change
@@ -118,9 +148,5 @@ func steers(t tool.Tool) bool {
 	if _, ok := t.(interface{ DefersResponse() bool }); ok {
 		return true
 	}
-	of := reflect.TypeOf(t)
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	return strings.HasPrefix(of.PkgPath(), "google.golang.org/adk/v2/internal/")
+	return strings.HasPrefix(packageOf(t), "google.golang.org/adk/v2/internal/")
 }
