@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/settle-go/settle"
 	jsonschema "github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/tools/internal/arguments"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
 )
 
@@ -162,7 +165,7 @@ func (r Remote) contract(tool *mcp.Tool) (settle.Contract, error) {
 	case c.Class == settle.Keyed && mapped.Key == "":
 		return c, errors.New("it is mapped as keyed and nothing sends its key: set Key to the name in _meta under which the server takes it")
 	case mapped.Schema != digest, c.Class == settle.Read && destructive(tool):
-		return unsafely(c, mapped.Lookup != nil), nil
+		return unsafely(c, mapped.Lookup != nil, tool), nil
 	}
 	return c, nil
 }
@@ -182,12 +185,36 @@ func (r Remote) hinted(tool *mcp.Tool) settle.Contract {
 }
 
 // unsafely keeps everything of a contract but its class and what belongs to it:
-// approvals, permissions, secrets and identity stay in force.
-func unsafely(c settle.Contract, hasLookup bool) settle.Contract {
+// approvals, permissions, secrets and identity stay in force. An identity that a
+// changed schema doesn't have any more becomes all of the arguments, under which
+// the calls of an earlier one are held (R3).
+func unsafely(c settle.Contract, hasLookup bool, tool *mcp.Tool) settle.Contract {
 	c.Class, c.KeyWindow, c.Attempts = settle.Unsafe, 0, 0
 	c.NoLookup = !hasLookup
+	has := fieldsOf(tool)
+	c.Ignore = slices.DeleteFunc(slices.Clone(c.Ignore), func(path string) bool { return !has(path, false) })
+	if slices.ContainsFunc(c.Identity, func(path string) bool { return !has(path, true) }) && !c.Unique {
+		c.Identity, c.Normalize = nil, nil
+	}
 	c.WholeArguments = len(c.Identity) == 0
 	return c
+}
+
+// fieldsOf says whether a path leads to a field of a tool's arguments, and
+// whether each call has it.
+func fieldsOf(tool *mcp.Tool) func(path string, always bool) bool {
+	schema, err := json.Marshal(tool.InputSchema)
+	if err != nil {
+		return func(string, bool) bool { return false }
+	}
+	declared, err := arguments.Of[json.RawMessage](jsonschema.Foreign(schema))
+	if err != nil {
+		return func(string, bool) bool { return false }
+	}
+	return func(path string, always bool) bool {
+		sure, err := declared.Use(path)
+		return err == nil && (sure || !always || strings.ContainsAny(path, "./"))
+	}
 }
 
 // hintsOf are a tool's annotations. The SDK's two plain ones can't be told from

@@ -412,23 +412,3 @@ func TestS16TheServerSeesTheAttemptsThatTheLedgerShows(t *testing.T) {
 	}
 	f.wantActs("label", 1)
 }
-
-// Servers in other languages have patterns that Go doesn't: zod's e-mail address
-// looks ahead. The server checks them itself.
-func TestAToolWhosePatternGoDoesNotHaveIsImported(t *testing.T) {
-	t.Parallel()
-	f := newForeign(t)
-	f.own.AddTool(&mcp.Tool{Name: "invite", InputSchema: json.RawMessage(`{"type":"object","properties":{"mail":{"type":"string","pattern":"^(?!\\.).+@.+$"}},"required":["mail"]}`)},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			f.act("invite")
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "invited"}}}, nil
-		})
-	ex := f.imports(tracker, f.session())
-	if out := f.execute(ex, "tracker_invite", `{"mail":5}`); out.Status != settle.StatusInvalidArguments {
-		t.Errorf("a number came to %+v", out)
-	}
-	if out := f.execute(ex, "tracker_invite", `{"mail":"ada@example.com"}`); out.Status != settle.StatusCompleted {
-		t.Errorf("the invitation came to %+v", out)
-	}
-	f.wantActs("invite", 1)
-}
