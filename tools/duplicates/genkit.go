@@ -19,6 +19,7 @@ func genkits() []situation {
 	return []situation{
 		{"genkit v1.7.0", "one of two interrupted calls is approved, then both", effects{"pay 7": 1, "pay 8": 1}, partialApproval},
 		{"genkit v1.7.0", "a tool fails while the one beside it pays, and Generate is run again", effects{"pay 7": 1}, siblingError},
+		{"genkit v1.7.0", "a payment that is meant twice, by a tool whose arguments genkit checks", effects{"pay 7": 2}, genkitMeantTwice},
 	}
 }
 
@@ -33,7 +34,9 @@ func genkitUse(ctx context.Context, w *world, model *scripted.Server) (*genkit.G
 	if !w.guarded {
 		return g, nil, nil
 	}
-	ex, err := w.executor(ctx, settle.WithGuarded(payByOrder()))
+	pay := payByOrder()
+	pay.Contract.Repeatable = true
+	ex, err := w.executor(ctx, settle.WithGuarded(pay))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,5 +113,26 @@ func siblingError(ctx context.Context, w *world) error {
 	}
 	failing = false
 	_, err = genkit.Generate(ctx, g, options...)
+	return err
+}
+
+// genkitMeantTwice: genkit checks the arguments against a schema that has no
+// occurrence, behind the guard.
+func genkitMeantTwice(ctx context.Context, w *world) error {
+	first, second := `{"order":7}`, `{"order":7}`
+	if w.guarded {
+		second = `{"order":7,"settle_occurrence":2}`
+	}
+	model := scripted.New(scripted.CallTools(scripted.Use("pay", first)), scripted.CallTools(scripted.Use("pay", second)), scripted.Say("It is paid twice."))
+	defer model.Close()
+	g, options, err := genkitUse(ctx, w, model)
+	if err != nil {
+		return err
+	}
+	pay := ai.NewTool("pay", "Pay an order.", func(_ *ai.ToolContext, in genkitPayArgs) (string, error) {
+		w.act("pay " + strconv.Itoa(in.Order))
+		return "paid", nil
+	})
+	_, err = genkit.Generate(ctx, g, append(options, ai.WithTools(pay), ai.WithPrompt("Pay order 7 twice."))...)
 	return err
 }
