@@ -132,7 +132,8 @@ func (p *published) all() []store.Announcement {
 // WithOutbox turns the outbox on (R54): what becomes of the operations that this
 // executor claims is announced, by whichever process settles them, handlers may
 // [Op.Publish], and [Executor.Run] delivers to the sinks. Each event goes to all of
-// them; if one doesn't take it, it goes to all of them again. Without sinks the
+// them, at the same time; if one doesn't take it, it goes to all of them again, and
+// is given up once those that didn't take it never will. Without sinks the
 // executor only writes, and another process delivers.
 func WithOutbox(sinks ...Sink) Option {
 	return optionFunc(func(s *settings) { s.outbox, s.sinks = true, append(s.sinks, sinks...) })

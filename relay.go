@@ -135,7 +135,9 @@ func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliv
 // errCalledOff leaves an event of the batch to the next relay: nobody refused it.
 var errCalledOff = errors.New("settle: the relay ended before this event's turn")
 
-// deliver offers an event to every sink, unless the relay is to end.
+// deliver offers an event to every sink, unless the relay is to end. A sink that
+// doesn't take it, or hangs, keeps it from none of the others, though all of them
+// get it again.
 func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	if ctx.Err() != nil || x.isClosing() {
 		return errCalledOff
@@ -144,12 +146,38 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	defer cancel()
 	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
 		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
-	for _, sink := range x.settings.sinks {
-		if err := contained(func() error { return sink.Deliver(ctx, d) }); err != nil {
-			return err
+	sinks := x.settings.sinks
+	if len(sinks) == 1 {
+		return contained(func() error { return sinks[0].Deliver(ctx, d) })
+	}
+	errs := make([]error, len(sinks))
+	var group sync.WaitGroup
+	for n, sink := range sinks {
+		group.Go(func() { errs[n] = contained(func() error { return sink.Deliver(ctx, d) }) })
+	}
+	group.Wait()
+	return untaken(errs)
+}
+
+// untaken makes one error of what several sinks answered, nil where all took the
+// event. It is given up where nobody is left who may still take it, and it comes
+// again no sooner than any of them asked.
+func untaken(errs []error) error {
+	joined := errors.Join(errs...)
+	if joined == nil {
+		return nil
+	}
+	all := &knownError{err: joined, effect: effectRejected}
+	for _, err := range errs {
+		var known *knownError
+		if errors.As(err, &known) {
+			all.wait = max(all.wait, known.wait)
+		}
+		if err != nil && (known == nil || known.effect != effectRejected) {
+			all.effect = effectNotSent
 		}
 	}
-	return nil
+	return all
 }
 
 // undelivered plans the next delivery of an event, or gives it up.
