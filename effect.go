@@ -49,11 +49,11 @@ type NotSentOption interface{ applyNotSent(*knownError) }
 
 type retryAfter time.Duration
 
-func (d retryAfter) applyNotSent(e *knownError) { e.wait = max(time.Duration(d), 0) }
+func (d retryAfter) applyNotSent(e *knownError) { e.wait = min(max(time.Duration(d), 0), longestWait) }
 
 // RetryAfter says how long the far side asks to be left alone. It is never
 // shortened: where the budget of the claim doesn't reach that far, the outcome
-// is "not_done" and names the time (R28).
+// is "not_done" and names the time (R28). More than ten years count as ten.
 func RetryAfter(d time.Duration) NotSentOption { return retryAfter(d) }
 
 // NotSent marks a handler's error as proof that the attempt had no effect and

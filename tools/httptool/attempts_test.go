@@ -210,6 +210,7 @@ func TestR27TheHostMayKnowBetter(t *testing.T) {
 	}{
 		{"throttled", 429, "70", func(s *httptool.Spec) { s.ThrottlesBeforeActing = true }, settle.StatusNotDone, time.Minute},
 		{"unavailable", 503, "70", func(s *httptool.Spec) { s.ThrottlesBeforeActing = true }, settle.StatusNotDone, time.Minute},
+		{"throttled beyond counting", 429, "99999999999999999999", func(s *httptool.Spec) { s.ThrottlesBeforeActing = true }, settle.StatusNotDone, time.Minute},
 		{"throttled without a time", 429, "", func(s *httptool.Spec) { s.ThrottlesBeforeActing = true }, settle.StatusUnknown, 0},
 		{"a bad gateway isn't throttling", 502, "70", func(s *httptool.Spec) { s.ThrottlesBeforeActing = true }, settle.StatusUnknown, 0},
 		{"not authorised", 401, "", func(s *httptool.Spec) { s.Meanings = map[int]httptool.Meaning{401: httptool.NotSent} }, settle.StatusNotDone, 0},

@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -51,7 +52,8 @@ const longestWait = 3_650 * 24 * time.Hour
 // retryAfter reads the header, seconds or a date (RFC 9110 section 10.2.3).
 func retryAfter(header http.Header, now time.Time) (wait time.Duration, ok bool) {
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(text, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
 		return min(time.Duration(seconds)*time.Second, longestWait), true
 	}
 	at, err := http.ParseTime(text)

@@ -190,14 +190,18 @@ func final(status int) bool {
 // retryAfter is the wait that an answer asks for, 0 without one.
 func retryAfter(h http.Header) time.Duration {
 	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds >= 0 {
-		return time.Duration(seconds) * time.Second
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
+		return min(time.Duration(seconds)*time.Second, longestWait)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(time.Until(at), 0)
+		return min(max(time.Until(at), 0), longestWait)
 	}
 	return 0
 }
+
+// longestWait bounds a Retry-After, so that no sum with it runs over.
+const longestWait = 3_650 * 24 * time.Hour
 
 // stamp puts on an answer what it is: a replay, of which operation.
 func (p *protected) stamp(h http.Header, out settle.Outcome) {

@@ -175,7 +175,8 @@ func gone(status int) bool {
 // wait reads a Retry-After, in seconds or as a date (RFC 9110, section 10.2.3);
 // 0 where it is neither.
 func (s *Sink) wait(retryAfter string) time.Duration {
-	if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(retryAfter, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
 		return min(time.Duration(seconds)*time.Second, longestWait)
 	}
 	at, err := http.ParseTime(retryAfter)

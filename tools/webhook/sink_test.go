@@ -166,6 +166,7 @@ func TestR54RetryAfterIsHonoured(t *testing.T) {
 		"a date of a limit":    {429, "Sun, 01 Mar 2026 12:10:00 GMT", 10 * time.Minute},
 		"a date that is past":  {503, "Sun, 01 Mar 2026 11:00:00 GMT", time.Second},
 		"more than a day":      {503, "86400000", 24 * time.Hour},
+		"beyond counting":      {503, "99999999999999999999", 24 * time.Hour},
 		"a date in a decade":   {503, "Sun, 01 Mar 2036 12:00:00 GMT", 24 * time.Hour},
 		"nothing of the kind":  {503, "soon", time.Second},
 		"less than nothing":    {503, "-5", time.Second},
