@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,6 +92,7 @@ func NewClient(baseURL string, options ...Option) (*Client, error) {
 		o.apply(c)
 	}
 	c.base = c.parseBase(baseURL)
+	c.maxAnswer = min(c.maxAnswer, math.MaxInt64-1) // one more is read, to see that it is too long
 	if c.maxAnswer <= 0 {
 		c.problems = append(c.problems, errors.New("MaxAnswer takes a positive number of bytes"))
 	}
@@ -230,7 +233,7 @@ func (c *Client) prepare(ctx context.Context, r *request, target *url.URL) (*htt
 		header = http.Header{}
 	}
 	for name, values := range c.header {
-		header[name] = values
+		header[name] = slices.Clone(values) // Sign may add to them, in several requests at once
 	}
 	req := (&http.Request{Method: r.method, URL: target, Header: header}).WithContext(ctx)
 	if c.sign != nil {

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/settle-go/settle"
@@ -249,6 +253,41 @@ func TestSignSeesTheRequestAndChangesItsHeaderOnly(t *testing.T) {
 	failing := httptool.Sign(func(context.Context, *http.Request, []byte) error { return context.DeadlineExceeded })
 	if out := unsafeRefund(t, newClient(t, far.URL, failing), nil); out.Status != settle.StatusNotDone {
 		t.Errorf("got %s, want not_done", out.Status)
+	}
+}
+
+// What one request's Sign adds to a header of the client's is in no other request.
+func TestSignAddsToItsOwnRequestOnly(t *testing.T) {
+	t.Parallel()
+	far := newSide(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":"r1"}`)) })
+	var n atomic.Int64
+	client := newClient(t, far.URL, httptool.Header("X-Key", "a"), httptool.Header("X-Key", "b"), httptool.Header("X-Key", "c"),
+		httptool.Sign(func(_ context.Context, r *http.Request, _ []byte) error {
+			r.Header.Add("X-Key", strconv.FormatInt(n.Add(1), 10))
+			return nil
+		}))
+	tool := declare[refundArgs, refunded](t, client, httptool.Spec{Name: "refund", Contract: settle.Contract{NoLookup: true},
+		Request: httptool.Request{Method: "POST", Path: "/refunds"}})
+	h := onSQLite(t, tool)
+	var group sync.WaitGroup
+	for i := range 32 {
+		group.Go(func() { h.call("refund", refundArgs{OrderID: strconv.Itoa(i), Amount: "1"}) })
+	}
+	group.Wait()
+	signed := map[string]bool{}
+	for _, got := range far.requests() {
+		signed[strings.Join(got.header.Values("X-Key"), " ")] = true
+	}
+	if len(signed) != 32 {
+		t.Errorf("32 requests have %d signatures: %v", len(signed), signed)
+	}
+}
+
+func TestLargestAnswerIsRead(t *testing.T) {
+	t.Parallel()
+	far := newSide(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":"r1"}`)) })
+	if out := unsafeRefund(t, newClient(t, far.URL, httptool.MaxAnswer(math.MaxInt64)), nil); out.Resource != "r1" {
+		t.Errorf("got %s with the resource %q", out.Status, out.Resource)
 	}
 }
 
