@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -148,6 +149,7 @@ func (o *Options) setDefaults() {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
+	o.MaxBody = min(o.MaxBody, math.MaxInt64-1) // one more is read, to see that it is too long
 	if o.MaxResponse == 0 {
 		o.MaxResponse = defaultMaxResponse
 	}

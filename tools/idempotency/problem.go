@@ -50,7 +50,7 @@ var (
 	bodyIncomplete   = kind{name: "body-incomplete", status: http.StatusBadRequest, title: "The body ended too early",
 		detail: "The body was cut off, so nothing was done and the key is as free as before."}
 	bodyUnreadable = kind{name: "body-unreadable", status: http.StatusBadRequest, title: "The body can't be read",
-		detail: "The body isn't the JSON that its Content-Type says, or has a duplicate name, invalid UTF-8, or more depth or digits than can be compared. Nothing was done."}
+		detail: "The body isn't the JSON that its Content-Type says, or has a duplicate name or invalid UTF-8. Nothing was done."}
 	bodyTooLarge = kind{name: "body-too-large", status: http.StatusRequestEntityTooLarge, title: "The body is too large",
 		detail: "The body is larger than this route takes. Nothing was done."}
 	unauthenticated = kind{name: "unauthenticated", status: http.StatusUnauthorized, title: "Authentication is needed"}

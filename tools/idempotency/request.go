@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/settle-go/settle/internal/canonical"
 )
 
 // Request is what the ledger keeps of a request: the arguments of its operation,
@@ -29,7 +31,8 @@ type Request struct {
 	Target string `json:"target"`
 	// ContentType is the body's media type, without parameters, or "".
 	ContentType string `json:"content_type,omitempty"`
-	// Body is a body of JSON of up to 256 KiB.
+	// Body is a body of JSON of up to 256 KiB, which has no more values, depth or
+	// digits than can be compared: 9,990 values, 63 levels.
 	Body json.RawMessage `json:"body,omitempty"`
 	// Digest is the SHA-256 of any other body, byte for byte, in hexadecimal.
 	Digest string `json:"digest,omitempty"`
@@ -134,6 +137,7 @@ func arguments(r *http.Request, key string, c *content) (json.RawMessage, error)
 	if inline && !json.Valid(c.memory) {
 		return nil, errNoJSON
 	}
+	inline = inline && comparable(c.memory)
 	if c.size > 0 && !inline {
 		in.Digest = c.digest
 	}
@@ -143,6 +147,15 @@ func arguments(r *http.Request, key string, c *content) (json.RawMessage, error)
 	}
 	encoded = append(encoded[:len(encoded)-1], `,"body":`...)
 	return append(append(encoded, c.memory...), '}'), nil
+}
+
+// comparable says that JSON isn't beyond what can be compared as values. What else
+// is wrong with it, the ledger's reader says.
+func comparable(body []byte) bool {
+	// The ledger's reader has one more level, and the request's other parts.
+	_, err := canonical.Parse(body, canonical.Limits{Depth: 63, Members: 9_990})
+	var beyond *canonical.LimitError
+	return !errors.As(err, &beyond)
 }
 
 // target is the path as it was sent and the query with its parameters sorted.

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -74,8 +75,12 @@ func newRecorder(w http.ResponseWriter, limit int, operation string) *recorder {
 func (r *recorder) Header() http.Header { return r.header }
 
 // WriteHeader implements [http.ResponseWriter]. Informational answers are no
-// part of the outcome and aren't sent.
+// part of the outcome and aren't sent. It panics as net/http does, so that a status
+// that is none isn't first recorded and then not sent.
 func (r *recorder) WriteHeader(status int) {
+	if status < 100 || status > 999 {
+		panic(fmt.Sprintf("idempotency: invalid WriteHeader code %d", status))
+	}
 	if r.status != 0 || status < 200 {
 		return
 	}

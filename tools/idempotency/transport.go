@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -26,7 +27,8 @@ import (
 // It stays on the request's headers, so that whoever sends the same
 // *[http.Request] again asks about the first effect instead of making a second.
 // In this one thing a Transport departs from what [http.RoundTripper] asks for.
-// A new purpose takes a new request.
+// A new purpose takes a new request. Where the URL has a user and a password,
+// http.Client sends headers of its own, and the key doesn't stay: use [SetKey].
 //
 // It sends again, with the same key, after an error of the connection, 409 with
 // Retry-After (in flight), 408, 425, 429, and 5xx unless the answer says that the
@@ -84,10 +86,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !again || try >= attempts {
 			return resp, err
 		}
+		until := time.Now().Add(wait)
 		if resp != nil {
-			drain(resp)
+			drain(resp, wait)
 		}
-		if err := pause(r.Context(), wait); err != nil {
+		if err := pause(r.Context(), time.Until(until)); err != nil {
 			return nil, err
 		}
 	}
@@ -169,6 +172,7 @@ func (t *Transport) bodies(r *http.Request) (open func() (io.ReadCloser, error),
 	if limit <= 0 {
 		limit = defaultMaxBody
 	}
+	limit = min(limit, math.MaxInt64-1) // one more is read, to see that it is too long
 	kept, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		closeBody(r)
@@ -254,10 +258,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// drain makes the connection usable again.
-func drain(resp *http.Response) {
+// drain makes the connection usable again, if the rest of the body comes within
+// the pause that is made anyway.
+func drain(resp *http.Response, within time.Duration) {
+	giveUp := time.AfterFunc(within, func() { _ = resp.Body.Close() })
 	io.CopyN(io.Discard, resp.Body, 64<<10) //nolint:errcheck // a connection is lost at most
-	resp.Body.Close()                       //nolint:errcheck // as above
+	if giveUp.Stop() {
+		_ = resp.Body.Close()
+	}
 }
 
 func closeBody(r *http.Request) {
