@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,10 @@ var ledgers = []struct {
 
 // address says where a ledger is, to this process and to others: a file, or a
 // schema of a PostgreSQL database.
-type address struct{ File, DSN, Schema string }
+type address struct {
+	File, DSN, Schema string
+	via               string // a proxy before PostgreSQL, "host:port"
+}
 
 // open opens the ledger, and creates it where there is none.
 func (a address) open(ctx context.Context) (store.Ledger, error) {
@@ -50,6 +54,14 @@ func (a address) open(ctx context.Context) (store.Ledger, error) {
 		return nil, err
 	}
 	config.MaxConns = 4
+	if a.via != "" {
+		at, err := netip.ParseAddrPort(a.via)
+		if err != nil {
+			return nil, err
+		}
+		config.ConnConfig.Host, config.ConnConfig.Port = at.Addr().String(), at.Port()
+		config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -33,6 +33,10 @@ type order struct {
 	Attempts int
 	// Approval demands a person's word before refunds and tickets.
 	Approval bool
+	// Shelf is the business table of a Transactional tool, where it has one.
+	Shelf string
+	// Via is a proxy before PostgreSQL.
+	Via string
 	// Recover makes a pass of recovery instead of calls.
 	Recover bool
 }
@@ -75,6 +79,7 @@ func work(encoded string) int {
 
 func (o order) carryOut(say func(report)) error {
 	ctx := scope(context.Background())
+	o.Ledger.via = o.Via
 	ledger, err := o.Ledger.open(ctx)
 	if err != nil {
 		return err
@@ -87,6 +92,10 @@ func (o order) carryOut(say func(report)) error {
 		}
 	}
 	tools := append(d.tools(attempts(o.Attempts)), d.handleReturn("handle_return"))
+	if o.Shelf != "" {
+		s := shelf{table: o.Shelf, after: func(context.Context, reserveArgs) error { d.reached("reserve", answered); return nil }}
+		tools = append(tools, s.reserve())
+	}
 	if o.Approval {
 		tools = d.gated()
 	}
