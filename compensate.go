@@ -231,17 +231,18 @@ func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (
 	return x.signals.counted(out), true
 }
 
-// compensateSteps corrects a composite's completed steps, the last first, and
-// stops at one that isn't corrected.
+// compensateSteps corrects a composite's completed steps, the last first, also
+// those that were done before it was corrected (R13), and stops at one that isn't
+// corrected.
 func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Entry) (Outcome, error) {
-	children, err := x.ledger.List(ctx, store.Filter{Tenant: p.Tenant, Intent: e.Intent, Parent: e.ID})
+	children, err := x.stepsOf(ctx, p.Tenant, e.Operation, store.Completed)
 	if err != nil {
 		return Outcome{}, err
 	}
 	slices.SortFunc(children, func(a, b store.Entry) int { return b.SettledAt.Compare(a.SettledAt) })
 	out := Outcome{Status: StatusCompleted, Tool: undoName(x.toolName(e.Tool)), Recorded: true}
 	for _, child := range children {
-		if child.State != store.Completed || isCompensation(child.Operation) {
+		if isCompensation(child.Operation) {
 			continue
 		}
 		one, err := x.compensate(ctx, p, child)
@@ -294,7 +295,7 @@ func (x *Executor) corrected(ctx context.Context, b *binding, of store.Intent, r
 
 // correctedStep finds the compensation of one of a composite's steps.
 func (x *Executor) correctedStep(ctx context.Context, of store.Intent, row store.Operation) string {
-	steps, err := x.ledger.List(ctx, store.Filter{Tenant: of.TenantName, Intent: row.Intent, Parent: row.ID, States: []store.State{store.Completed}})
+	steps, err := x.stepsOf(ctx, of.TenantName, row, store.Completed)
 	if err != nil {
 		return ""
 	}
