@@ -226,5 +226,10 @@ func refusal(end ending) string {
 	if end.effect != effectRejected || end.err == nil {
 		return ""
 	}
-	return cut(end.err.Error(), 512)
+	text := end.err.Error()
+	var step *StepError
+	if errors.As(end.err, &step) && step.Outcome.Detail != "" {
+		text += ": " + step.Outcome.Detail // without it nobody could correct the call (R13)
+	}
+	return cut(text, 512)
 }

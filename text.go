@@ -158,7 +158,10 @@ func (o Outcome) superseded() string {
 
 func (o Outcome) failed() string {
 	if o.composite {
-		return o.notCompleted()
+		if o.Reason != reasonRejected {
+			return o.notCompleted()
+		}
+		return o.notCompleted() + " The same call would be refused again; a corrected one may follow."
 	}
 	text := fmt.Sprintf("%s was refused and had no effect.", o.Tool)
 	if o.Detail != "" {
