@@ -25,6 +25,9 @@
 //	a status in Options.Free, or NothingHappened     nothing; the key stays free   runs
 //	408, 425, 429, 5xx, a panic, no return in time   unknown                       409 outcome-unknown, or what a Lookup finds
 //
+// A Transactional route is never unknown for long: all but a final answer roll back
+// what its handler wrote, and leave the key free.
+//
 // A refusal is an answer: 402 is recorded as 201 is, since other content under a
 // key is 422 whatever became of the first. "Completed" says that the handler had
 // its last word.

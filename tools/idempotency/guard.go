@@ -90,7 +90,7 @@ type Guard struct {
 	executor *settle.Executor
 	options  Options
 	headers  []string
-	routes   map[string]bool
+	routes   map[string]settle.Class
 }
 
 // recorded are the response headers that belong to what was answered.
@@ -137,9 +137,9 @@ func New(x *settle.Executor, o Options) (*Guard, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	g := &Guard{executor: x, options: o, headers: headers, routes: map[string]bool{}}
+	g := &Guard{executor: x, options: o, headers: headers, routes: map[string]settle.Class{}}
 	for _, tool := range x.Tools() {
-		g.routes[tool.Name] = true
+		g.routes[tool.Name] = tool.Class
 	}
 	g.options.setDefaults()
 	return g, nil
@@ -183,15 +183,25 @@ func (e *RouteError) Error() string {
 // nothing before the outcome is recorded, unless the handler calls Flush or
 // writes more than MaxResponse; it supports Flush, and no Hijack, deadlines,
 // 1xx answers or trailers.
+//
+// Where the contract's class is Transactional the context carries the ledger's
+// transaction (postgres.Tx, sqlite.Tx). It commits with a final answer, a refusal
+// included, and is rolled back with any other one (R53). Nothing is sent before
+// the commit has answered, so that Flush has no effect.
 func (g *Guard) Protect(route string, h http.Handler) (http.Handler, error) {
 	method, pattern, ok := strings.Cut(route, " ")
+	class, declared := g.routes[route]
 	switch {
 	case !ok || method == "" || strings.TrimSpace(pattern) == "":
 		return nil, &RouteError{route, `is no method and pattern: write it as in "POST /payments"`}
-	case !g.routes[route]:
+	case !declared:
 		return nil, &RouteError{route, "has no contract: give idempotency.Declare of it to settle.WithGuarded"}
+	case class == settle.Read:
+		return nil, &RouteError{route, "is a Read: it changes nothing, leaves no record and needs no key"}
+	case class == settle.Composite:
+		return nil, &RouteError{route, "is a Composite, which has no effect of its own and may run again at any time: a handler isn't one"}
 	case h == nil:
 		return nil, &RouteError{route, "has no handler"}
 	}
-	return &protected{Guard: g, route: route, method: method, handler: h}, nil
+	return &protected{Guard: g, route: route, method: method, handler: h, transactional: class == settle.Transactional}, nil
 }

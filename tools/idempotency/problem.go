@@ -51,6 +51,8 @@ var (
 		detail: "The body was cut off, so nothing was done and the key is as free as before."}
 	bodyUnreadable = kind{name: "body-unreadable", status: http.StatusBadRequest, title: "The body can't be read",
 		detail: "The body isn't the JSON that its Content-Type says, or has a duplicate name or invalid UTF-8. Nothing was done."}
+	notIdentified = kind{name: "body-unreadable", status: http.StatusBadRequest, title: "The body can't be read",
+		detail: "What identifies the request isn't in its body, or can't be read there: it is named in differs. Nothing was done."}
 	bodyTooLarge = kind{name: "body-too-large", status: http.StatusRequestEntityTooLarge, title: "The body is too large",
 		detail: "The body is larger than this route takes. Nothing was done."}
 	unauthenticated = kind{name: "unauthenticated", status: http.StatusUnauthorized, title: "Authentication is needed"}
@@ -64,6 +66,8 @@ var (
 		detail: "A request with this key was begun, and nobody knows yet whether it took effect. It isn't run again. Don't send it under another key: ask what became of it."}
 	handlerBroke = kind{name: "outcome-unknown", status: http.StatusInternalServerError, title: "The outcome is not known",
 		detail: "The service broke while it carried out the request, and nobody knows yet whether it took effect. It isn't run again. Don't send it under another key: ask what became of it."}
+	commitUnanswered = kind{name: "outcome-unknown", status: http.StatusServiceUnavailable, title: "The outcome is not known", soon: true,
+		detail: "The database didn't answer whether it took the request. Send it again with the same key and content: its record is read back, or it is carried out."}
 	awaitingApproval = kind{name: "awaiting-approval", status: http.StatusConflict, title: "A person has to allow this",
 		detail: "Nothing was done yet. Send it again with the same key and content once it is allowed."}
 	keyReused = kind{name: "key-reused", status: http.StatusUnprocessableEntity, title: "Idempotency-Key is already used",
@@ -89,8 +93,8 @@ var (
 )
 
 // kinds is every problem there is.
-var kinds = []kind{methodNotAllowed, keyMissing, keyMalformed, bodyIncomplete, bodyUnreadable, bodyTooLarge, unauthenticated, denied, misconfigured,
-	inProgress, outcomeUnknown, handlerBroke, awaitingApproval, keyReused, notUnique, held, failed, notDone, superseded, abandoned, expired, unavailable, notFound}
+var kinds = []kind{methodNotAllowed, keyMissing, keyMalformed, bodyIncomplete, bodyUnreadable, notIdentified, bodyTooLarge, unauthenticated, denied, misconfigured,
+	inProgress, outcomeUnknown, handlerBroke, commitUnanswered, awaitingApproval, keyReused, notUnique, held, failed, notDone, superseded, abandoned, expired, unavailable, notFound}
 
 // byStatus is the problem of each outcome that isn't a handler's answer.
 var byStatus = map[settle.Status]kind{
@@ -112,9 +116,14 @@ var byStatus = map[settle.Status]kind{
 	settle.StatusUnavailable:      unavailable,
 }
 
-func kindOf(out settle.Outcome) kind {
-	if out.Status == settle.StatusConflict && out.Reason == "unique" {
+func (p *protected) kindOf(out settle.Outcome) kind {
+	switch {
+	case out.Status == settle.StatusConflict && out.Reason == "unique":
 		return notUnique
+	case out.Status == settle.StatusUnknown && p.transactional:
+		return commitUnanswered
+	case out.Status == settle.StatusInvalidArguments && len(out.Fields) > 0:
+		return notIdentified
 	}
 	return byStatus[out.Status]
 }

@@ -63,8 +63,11 @@ type recorder struct {
 	body         []byte
 	limit        int
 	over         bool
-	passing      bool
-	operation    string
+	// held keeps the whole answer back, whatever its length: nothing is sent before
+	// the ledger's transaction is committed (R53).
+	held      bool
+	passing   bool
+	operation string
 }
 
 func newRecorder(w http.ResponseWriter, limit int, operation string) *recorder {
@@ -95,10 +98,12 @@ func (r *recorder) Write(b []byte) (int, error) {
 	}
 	if !r.over && len(r.body)+len(b) > r.limit {
 		r.over = true
-		r.pass()
-		r.body = nil
+		if !r.held {
+			r.pass()
+			r.body = nil
+		}
 	}
-	if !r.over {
+	if !r.over || r.held {
 		r.body = append(r.body, b...)
 	}
 	if r.passing {
@@ -113,6 +118,9 @@ func (r *recorder) Flush() { r.FlushError() } //nolint:errcheck // Flush has no 
 // FlushError is what [http.ResponseController] looks for.
 func (r *recorder) FlushError() error {
 	r.WriteHeader(http.StatusOK)
+	if r.held {
+		return nil
+	}
 	r.pass()
 	return http.NewResponseController(r.w).Flush()
 }
@@ -173,7 +181,9 @@ func (r *recorder) response(headers []string, resource string) Response {
 	if out.Resource == "" {
 		out.Resource = r.sent.Get("Location")
 	}
-	out.setBody(r.body)
+	if !r.over {
+		out.setBody(r.body)
+	}
 	return out
 }
 

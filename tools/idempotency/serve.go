@@ -18,6 +18,8 @@ type protected struct {
 	*Guard
 	route, method string
 	handler       http.Handler
+	// transactional says that the handler writes in the ledger's transaction.
+	transactional bool
 }
 
 // ServeHTTP implements [http.Handler].
@@ -90,6 +92,7 @@ func (p *protected) run(w http.ResponseWriter, r *http.Request, body *content, a
 	in := r.Clone(context.WithValue(attempt.Context, markKey{}, said))
 	in.Body, in.ContentLength, in.TransferEncoding = body.open(), body.size, nil
 	rec := newRecorder(w, p.options.MaxResponse, attempt.Op().Reference())
+	rec.held = p.transactional
 	returned := false
 	defer func() {
 		if in.MultipartForm != nil && in.MultipartForm != r.MultipartForm {
@@ -153,6 +156,10 @@ func (p *protected) end(rec *recorder, attempt *settle.Attempt, said *mark) {
 		status = string(settle.StatusNotDone)
 	case final(rec.status):
 		out = attempt.End(rec.response(p.headers, resource), nil)
+		if p.transactional && out.Status != settle.StatusCompleted {
+			p.answer(rec.w, out) // what the handler answers for doesn't stand, or nobody knows
+			return
+		}
 		status = statusOfFinal(out)
 	default:
 		out = attempt.End(nil, errUnclear)
@@ -223,7 +230,7 @@ func (p *protected) answer(w http.ResponseWriter, out settle.Outcome) {
 		p.replay(w, out)
 		return
 	}
-	answer := p.problem(kindOf(out))
+	answer := p.problem(p.kindOf(out))
 	answer.of(out)
 	p.stamp(w.Header(), out)
 	p.refuse(w, answer)
