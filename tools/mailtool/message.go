@@ -2,11 +2,13 @@ package mailtool
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"mime"
 	"mime/quotedprintable"
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -98,7 +100,7 @@ func (m Message) letter(from, replyTo *mail.Address, id string, at time.Time) ([
 	if replyTo != nil {
 		header("Reply-To", replyTo.String())
 	}
-	header("Subject", strings.ReplaceAll(mime.QEncoding.Encode("utf-8", m.Subject), "?= =?", "?=\r\n =?"))
+	header("Subject", subjectLine(m.Subject))
 	header("Date", at.Format(time.RFC1123Z))
 	header("Message-ID", "<"+id+">")
 	header("MIME-Version", "1.0")
@@ -109,4 +111,19 @@ func (m Message) letter(from, replyTo *mail.Address, id string, at time.Time) ([
 	_, err := w.Write([]byte(m.Text))
 	err = errors.Join(err, w.Close()) // which writes the last line
 	return b.Bytes(), err
+}
+
+// subjectLine writes a subject so that it reads as it was written. What looks like
+// an encoded word of RFC 2047 is encoded itself: a reader would decode it, to
+// whatever characters it stands for.
+func subjectLine(text string) string {
+	encoded := mime.QEncoding.Encode("utf-8", text)
+	if encoded != text || !strings.Contains(text, "=?") {
+		return strings.ReplaceAll(encoded, "?= =?", "?=\r\n =?")
+	}
+	var words []string
+	for part := range slices.Chunk([]byte(text), 42) { // ASCII; a word has at most 75 characters
+		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString(part)+"?=")
+	}
+	return strings.Join(words, "\r\n ")
 }
