@@ -101,7 +101,7 @@ func (t Tool[In, Out]) bind(redelivery time.Duration) (*binding, error) {
 	note(b.contract.check(b.hasLookup, len(b.identityPaths) > 0, redelivery))
 	note(b.bindSteps(t.Steps, redelivery))
 	if t.Compensation != nil {
-		undo, err := t.Compensation.bind(b.identity, redelivery)
+		undo, err := t.Compensation.bind(b.identity, redelivery, t.resultOf)
 		note(err)
 		b.undo = undo
 	}

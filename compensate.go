@@ -36,8 +36,10 @@ type Compensation[In, Out any] struct {
 type Original[In, Out any] struct {
 	Reference string
 	In        In
-	Out       Out
-	Resource  string
+	// Out is its result, as today's tool returns it. It is the zero value where
+	// the ledger has none that can be read (R47): Resource says what was made.
+	Out      Out
+	Resource string
 	// Version is what Check saw.
 	Version string
 }
@@ -78,14 +80,19 @@ type originalArgs struct {
 	Operation string          `json:"operation"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Resource  string          `json:"resource,omitempty"`
+	// ResultVersion is what the result was stored under (R47).
+	ResultVersion int    `json:"result_version,omitempty"`
+	Resource      string `json:"resource,omitempty"`
 }
 
 // undoName is the name under which a tool's compensations are keyed.
 func undoName(tool string) string { return tool + " (compensation)" }
 
+// resultReader reads a stored result as today's tool returns it (R47).
+type resultReader[Out any] func(version int, stored json.RawMessage) (Out, error)
+
 // bind makes the compensation's own binding.
-func (c *Compensation[In, Out]) bind(tool string, redelivery time.Duration) (*binding, error) {
+func (c *Compensation[In, Out]) bind(tool string, redelivery time.Duration, result resultReader[Out]) (*binding, error) {
 	contract := c.Contract
 	contract.Identity, contract.WholeArguments = nil, contract.Class != Idempotent
 	b := &binding{name: undoName(tool), identity: undoName(tool), hasDo: true, hasLookup: c.Lookup != nil, contract: contract.withDefaults(redelivery)}
@@ -97,13 +104,13 @@ func (c *Compensation[In, Out]) bind(tool string, redelivery time.Duration) (*bi
 		return nil, fmt.Errorf("its Compensation: %w", err)
 	}
 	b.digest = b.definitionUnder(store.FromOriginal)
-	b.bindFuncs(c.erase())
+	b.bindFuncs(c.erase(result))
 	return b, nil
 }
 
-func (c *Compensation[In, Out]) erase() erased {
+func (c *Compensation[In, Out]) erase(result resultReader[Out]) erased {
 	e := erased{
-		decode:      func(args []byte) (any, error) { return readOriginal[In, Out](args) },
+		decode:      func(args []byte) (any, error) { return readOriginal[In](args, result) },
 		parseResult: func([]byte) error { return nil },
 		do: func(ctx context.Context, op Op, in any) (any, error) {
 			o := in.(Original[In, Out])
@@ -130,7 +137,7 @@ func (c *Compensation[In, Out]) erase() erased {
 	return e
 }
 
-func readOriginal[In, Out any](args []byte) (Original[In, Out], error) {
+func readOriginal[In, Out any](args []byte, result resultReader[Out]) (Original[In, Out], error) {
 	var raw originalArgs
 	var o Original[In, Out]
 	if err := schema.Decode(args, &raw); err != nil {
@@ -143,14 +150,38 @@ func readOriginal[In, Out any](args []byte) (Original[In, Out], error) {
 	if len(raw.Result) == 0 {
 		return o, nil
 	}
-	return o, json.Unmarshal(raw.Result, &o.Out)
+	var err error
+	o.Out, err = result(raw.ResultVersion, raw.Result)
+	return o, err
+}
+
+// resultOf reads a stored result for a compensation. One of another version that
+// can't be upgraded is none.
+func (t Tool[In, Out]) resultOf(version int, stored json.RawMessage) (out Out, err error) {
+	switch {
+	case version == t.ResultVersion:
+		err = contained(func() error { return json.Unmarshal(stored, &out) })
+		return out, err
+	case t.Upgrade == nil:
+		return out, nil
+	}
+	err = contained(func() (err error) {
+		out, err = t.Upgrade(version, stored)
+		return err
+	})
+	if err != nil {
+		var none Out
+		return none, nil
+	}
+	return out, nil
 }
 
 // Compensate corrects a completed operation (R49). Calling it again finds the
 // same correction. An unsettled original refuses it, and is looked into; a
 // failed one leaves nothing to do; an abandoned one takes an operator in the
-// context ([WithOperator]). Of a composite the completed steps are corrected,
-// the last first.
+// context ([WithOperator]); of one whose arguments are purged or erased nothing
+// can be corrected any more ([StatusExpired]). Of a composite the completed steps
+// are corrected, the last first.
 func (x *Executor) Compensate(ctx context.Context, operation string) (Outcome, error) {
 	if stack, _ := ctx.Value(operationKey).(*operationStack); stack.inTransaction() {
 		return Outcome{}, ErrInTransaction
@@ -185,7 +216,8 @@ func (x *Executor) compensate(ctx context.Context, p Principal, e store.Entry) (
 	if e.Class == store.Composite {
 		return x.compensateSteps(ctx, p, e)
 	}
-	args, err := json.Marshal(originalArgs{Operation: e.ID.String(), Arguments: e.Arguments, Result: e.Result, Resource: e.Resource})
+	args, err := json.Marshal(originalArgs{Operation: e.ID.String(), Arguments: e.Arguments, Result: e.Result,
+		ResultVersion: e.ResultVersion, Resource: e.Resource})
 	if err != nil {
 		return Outcome{}, fmt.Errorf("settle: compensate: %w", err)
 	}
@@ -211,6 +243,10 @@ func (x *Executor) undoLimits() (l canonical.Limits) {
 func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (Outcome, bool) {
 	out := Outcome{Tool: undoName(b.name), Related: []Related{{Operation: e.ID.String(), Tool: b.name, State: e.State.String()}}}
 	switch {
+	case (e.State == store.Completed || e.State == store.Abandoned) && e.Class != store.Composite && e.Flags&store.FlagPurged != 0:
+		// What would be undone is forgotten: a correction of nothing in particular is none.
+		out.Status, out.Reason = StatusExpired, reasonOriginalExpired
+		out.CorrectedBy = x.corrected(ctx, b, e.Of, e.Operation)
 	case e.State == store.Completed:
 		return out, false
 	case e.State == store.Abandoned:
@@ -232,17 +268,26 @@ func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (
 }
 
 // compensateSteps corrects a composite's completed steps, the last first, also
-// those that were done before it was corrected (R13), and stops at one that isn't
-// corrected.
+// those that were done before it was corrected (R13), and
+// stops at one that isn't corrected, or of which nobody knows yet.
 func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Entry) (Outcome, error) {
-	children, err := x.stepsOf(ctx, p.Tenant, e.Operation, store.Completed)
+	children, err := x.stepsOf(ctx, e.Of.TenantName, e.Operation)
 	if err != nil {
 		return Outcome{}, err
 	}
-	slices.SortFunc(children, func(a, b store.Entry) int { return b.SettledAt.Compare(a.SettledAt) })
+	// The last first; before them, those of which nobody knows yet and which hold the rest.
+	slices.SortFunc(children, func(a, b store.Entry) int {
+		switch {
+		case !a.State.Settled() && b.State.Settled():
+			return -1
+		case a.State.Settled() && !b.State.Settled():
+			return 1
+		}
+		return b.SettledAt.Compare(a.SettledAt)
+	})
 	out := Outcome{Status: StatusCompleted, Tool: undoName(x.toolName(e.Tool)), Recorded: true}
 	for _, child := range children {
-		if isCompensation(child.Operation) {
+		if isCompensation(child.Operation) || child.State.Settled() && child.State != store.Completed {
 			continue
 		}
 		one, err := x.compensate(ctx, p, child)
@@ -252,6 +297,9 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 		if err != nil {
 			return Outcome{}, err
 		}
+		if one.Operation == "" { // none was begun
+			one.Operation = child.ID.String()
+		}
 		out.Related = append(out.Related, Related{Operation: one.Operation, Tool: one.Tool, State: string(one.Status)})
 		if one.Status != StatusCompleted {
 			out.Status, out.Reason = one.Status, "step_not_corrected"
@@ -259,6 +307,34 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 		}
 	}
 	return x.signals.counted(out), nil
+}
+
+// stepsOf are the steps of a composite: its own, and those of the failed ones
+// that it has corrected, which it goes on with (R13).
+func (x *Executor) stepsOf(ctx context.Context, tenant string, row store.Operation) ([]store.Entry, error) {
+	chain, err := x.failedBefore(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	var steps []store.Entry
+	for _, composite := range append(chain, row) {
+		children, err := x.childrenOf(ctx, tenant, composite)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, children...)
+	}
+	return steps, nil
+}
+
+func (x *Executor) childrenOf(ctx context.Context, tenant string, row store.Operation) (children []store.Entry, err error) {
+	for after := uuid.Nil; ; {
+		page, err := x.ledger.List(ctx, store.Filter{Tenant: tenant, Intent: row.Intent, Parent: row.ID, After: after})
+		if err != nil || len(page) == 0 {
+			return children, err
+		}
+		children, after = append(children, page...), page[len(page)-1].ID
+	}
 }
 
 // originalNode is the node of a compensation: the original's key (R49).
@@ -295,11 +371,14 @@ func (x *Executor) corrected(ctx context.Context, b *binding, of store.Intent, r
 
 // correctedStep finds the compensation of one of a composite's steps.
 func (x *Executor) correctedStep(ctx context.Context, of store.Intent, row store.Operation) string {
-	steps, err := x.stepsOf(ctx, of.TenantName, row, store.Completed)
+	steps, err := x.stepsOf(ctx, of.TenantName, row)
 	if err != nil {
 		return ""
 	}
 	for _, step := range steps {
+		if step.State != store.Completed {
+			continue
+		}
 		if by := x.corrected(ctx, x.byKey[step.Tool], of, step.Operation); by != "" {
 			return by
 		}

@@ -209,58 +209,37 @@ func (r *running) judgeComposite(end ending) ending {
 // failed one goes on with that one's steps, so that those which are done
 // replay; one that replaces a completed composite has steps of its own.
 func (x *Executor) stepsFor(ctx context.Context, j *job) (*steps, error) {
-	chain, err := x.chain(ctx, j.row)
-	if err != nil {
-		return nil, err
+	s := &steps{key: operationKeyOf(j.r.intent, j.row), resources: map[string]string{}}
+	chain, err := x.failedBefore(ctx, j.row)
+	if n := len(chain); n > 0 {
+		s.key = operationKeyOf(j.r.intent, chain[n-1])
 	}
-	return &steps{key: operationKeyOf(j.r.intent, chain[len(chain)-1]), resources: map[string]string{}}, nil
+	return s, err
 }
 
-// chain is a composite's operation and, behind it, the unbroken chain of failed
-// ones that it ends and goes on with, down to the first (R13).
-func (x *Executor) chain(ctx context.Context, o store.Operation) ([]store.Operation, error) {
-	chain := []store.Operation{o}
-	if o.Number == 1 {
-		return chain, nil
+// failedBefore is the unbroken chain of failed operations that a corrected one
+// ends, the newest first. A composite's steps are those of all of them (R13).
+func (x *Executor) failedBefore(ctx context.Context, row store.Operation) ([]store.Operation, error) {
+	if row.Number == 1 {
+		return nil, nil
 	}
-	claimed, err := x.ledger.Claim(ctx, store.Claim{Look: true, Operation: store.Operation{Intent: o.Intent, Tenant: o.Tenant,
-		Slot: o.Slot, Number: 1, Tool: o.Tool}})
+	claimed, err := x.ledger.Claim(ctx, store.Claim{Look: true, Operation: store.Operation{Intent: row.Intent, Tenant: row.Tenant,
+		Slot: row.Slot, Number: 1, Tool: row.Tool}})
 	if err != nil {
 		return nil, err
 	}
+	var chain []store.Operation
+	first := row.Number
 	for _, before := range slices.Backward(claimed[0].Slot) {
-		if before.Number != chain[len(chain)-1].Number-1 {
+		if before.Number != first-1 {
 			continue
 		}
 		if before.State != store.Failed {
 			break
 		}
-		chain = append(chain, before)
+		chain, first = append(chain, before), before.Number
 	}
 	return chain, nil
-}
-
-// stepsOf are the steps that a composite came to its end with: its own, and those
-// of the failed ones that it corrects, which were done already (R13).
-func (x *Executor) stepsOf(ctx context.Context, tenant string, o store.Operation, states ...store.State) (all []store.Entry, err error) {
-	chain, err := x.chain(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range chain {
-		f := store.Filter{Tenant: tenant, Intent: o.Intent, Parent: c.ID, States: states, Limit: maxPage}
-		for {
-			page, err := x.ledger.List(ctx, f)
-			if err != nil {
-				return nil, err
-			}
-			if all = append(all, page...); len(page) < f.Limit {
-				break
-			}
-			f.After = page[len(page)-1].ID
-		}
-	}
-	return all, nil
 }
 
 // isStep says whether the operation belongs to a composite.

@@ -194,6 +194,7 @@ const (
 	reasonResourceTaken   = "resource_settles_another"
 	reasonTooOld          = "resource_too_old"
 	reasonUndecodable     = "arguments_undecodable"
+	reasonOriginalExpired = "original_expired"
 	reasonLateSuccess     = "late_success"
 	reasonOvertaken       = "overtaken"
 	reasonWaiting         = "waits_for_older_write"

@@ -89,6 +89,9 @@ func (o Outcome) sentence() string {
 	case StatusAbandoned:
 		return fmt.Sprintf("A person has closed this %s without learning whether it happened. It will not be executed again.", o.Tool)
 	case StatusExpired:
+		if o.Reason == reasonOriginalExpired {
+			return fmt.Sprintf("%s was not carried out: the details of what it would correct are gone, so nobody can tell what to correct. Nothing was sent.", o.Tool)
+		}
 		return fmt.Sprintf("The record of this %s is closed and its details are gone. It was not executed for this call and will not be.", o.Tool)
 	case StatusNoSuchTool:
 		return "There is no tool with this name, so nothing was done. Use one of the tools that were offered."
