@@ -295,15 +295,26 @@ func (b *binding) record() store.ToolRecord {
 // lookForPerson asks the far side about a case, and writes down what it said
 // without deciding anything (R42).
 func (x *Executor) lookForPerson(ctx context.Context, e store.Entry, b *binding, actor string) (store.Operation, error) {
+	// Also where nothing can be asked, whoever waits for the look gets its answer,
+	// and once: a case whose version moves by itself can't be decided.
+	unasked := func(verdict verdict, reason string) (store.Operation, error) {
+		return x.lookedForPerson(ctx, e.Operation, string(verdict), lookupBody(Evidence{verdict: verdict, reason: reason}), actor)
+	}
+	if !b.hasLookup {
+		return unasked(verdictInconclusive, "the tool can't ask its far side")
+	}
 	in, err := b.decode(e.Arguments)
 	if err != nil {
-		return e.Operation, &ResultError{err}
+		return unasked(verdictFailed, "the arguments are gone, or this version of the tool can't read them")
 	}
 	ctx, span := x.signals.lookup(ctx, b, e.Operation)
 	evidence := x.ask(ctx, e, b, in)
 	found := b.weigh(e, evidence)
 	span.end(found.Verdict)
-	row := e.Operation
-	return x.apply(ctx, store.Change{Of: row, To: row.State, Kind: "lookup", Actor: actor, Reason: row.Reason, Body: found.Body,
-		Checked: true, Verdict: found.Verdict, Doubts: row.Doubts, Told: row.Told, Granted: row.Granted})
+	return x.lookedForPerson(ctx, e.Operation, found.Verdict, found.Body, actor)
+}
+
+func (x *Executor) lookedForPerson(ctx context.Context, row store.Operation, verdict string, body []byte, actor string) (store.Operation, error) {
+	return x.apply(ctx, store.Change{Of: row, To: row.State, Kind: "lookup", Actor: actor, Reason: row.Reason, Body: body,
+		Checked: true, Verdict: verdict, Doubts: row.Doubts, Told: row.Told, Granted: row.Granted})
 }

@@ -360,7 +360,7 @@ func (q *Queue) Look(ctx context.Context, reference string) (Case, error) {
 	if c.entry.State != store.Manual {
 		return Case{}, ErrNoCase
 	}
-	if c.tool == nil || !c.tool.hasLookup {
+	if c.tool == nil {
 		change := c.change("look_asked")
 		change.Due = store.DueIn(0)
 		if err := q.write(ctx, change); err != nil {
@@ -369,7 +369,7 @@ func (q *Queue) Look(ctx context.Context, reference string) (Case, error) {
 		return q.Get(ctx, reference)
 	}
 	if _, err := q.x.lookForPerson(ctx, c.entry, c.tool, "operator:"+c.operator.Name); err != nil {
-		return Case{}, err
+		return Case{}, outdated(c.entry.Operation, err)
 	}
 	return q.Get(ctx, reference)
 }
@@ -377,9 +377,14 @@ func (q *Queue) Look(ctx context.Context, reference string) (Case, error) {
 // write applies an operator's change. A row that moved on is stale.
 func (q *Queue) write(ctx context.Context, c store.Change) error {
 	_, err := q.x.apply(ctx, c)
+	return outdated(c.Of, err)
+}
+
+// outdated says in the queue's words that a row has moved on since it was read.
+func outdated(read store.Operation, err error) error {
 	var stale *store.StaleError
 	if errors.As(err, &stale) {
-		return &StaleVersionError{Seen: c.Of.Version, Now: stale.Current.Version}
+		return &StaleVersionError{Seen: read.Version, Now: stale.Current.Version}
 	}
 	return err
 }

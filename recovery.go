@@ -225,11 +225,12 @@ func (x *Executor) workerMay(b *binding, row store.Operation) bool {
 	return b.repeats() && b.effective(row) != Unsafe && (!b.contract.Approval || row.State == store.Unknown)
 }
 
-// lookAsked looks for evidence on a case because its operator asked for it (R42).
+// lookAsked looks for evidence on a case because its operator asked for it
+// (R42). A worker that doesn't know the tool leaves it due for one that does,
+// and the case as it is.
 func (x *Executor) lookAsked(ctx context.Context, e store.Entry, b *binding) (store.Operation, error) {
-	if b == nil || !b.hasLookup {
-		return x.apply(ctx, store.Change{Of: e.Operation, To: store.Manual, Kind: "checked", Actor: "recovery", Reason: e.Reason,
-			Doubts: e.Doubts, Told: e.Told, Granted: e.Granted, Due: store.DueIn(recheck(e.Checks)), Checked: true, Verdict: e.Verdict})
+	if b == nil {
+		return e.Operation, nil
 	}
 	return x.lookForPerson(ctx, e, b, "recovery")
 }
