@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/settle-go/settle/internal/canonical"
@@ -50,6 +51,8 @@ type binding struct {
 	upgrade  func(version int, result json.RawMessage) (any, error)
 	// resource finds the effect's id in an encoded result.
 	resource func(out any, encoded []byte) string
+	// declared says that the ledger knows how many persons decide its cases.
+	declared atomic.Bool
 	// resultSchema is the JSON Schema of a result, or nil where its type has none.
 	resultSchema json.RawMessage
 	// parseResult checks a result that a person gives (R40).

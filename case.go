@@ -240,6 +240,18 @@ func (x *Executor) Declare(ctx context.Context) error {
 	return x.ledger.Declare(ctx, records...)
 }
 
+// askForTwo declares a tool whose cases take two persons before it can have one:
+// whoever works without its code would let one decide, and a host that never
+// calls [Executor.Run] tells the ledger of its tools in no other way (R41).
+func (x *Executor) askForTwo(ctx context.Context, b *binding) error {
+	if b.contract.Deciders < 2 || b.declared.Load() {
+		return nil
+	}
+	err := x.persist(detached(ctx), func(ctx context.Context) error { return x.ledger.Declare(ctx, b.record()) })
+	b.declared.Store(err == nil)
+	return err
+}
+
 // isCompensation says whether the operation undoes another one.
 func isCompensation(o store.Operation) bool {
 	return o.Source == store.FromOriginal && o.Parent != uuid.Nil

@@ -74,16 +74,15 @@ var errSealed = errors.New("settle: a sealed value of the ledger can't be opened
 
 // Open implements [Codec].
 func (c *AESCodec) Open(sealed, belongsTo []byte) ([]byte, error) {
-	head := len(sealedMark)
-	if len(sealed) < head+1 || string(sealed[:head]) != sealedMark || len(sealed) < head+1+int(sealed[head]) {
-		return nil, errSealed
+	id := keyOf(sealed)
+	if id == "" {
+		return nil, errSealed // no key has an id without bytes
 	}
-	id := string(sealed[head+1 : head+1+int(sealed[head])])
 	aead, ok := c.sealers[id]
 	if !ok {
 		return nil, &MissingKeyError{KeyID: id}
 	}
-	rest := sealed[head+1+len(id):]
+	rest := sealed[len(sealedMark)+1+len(id):]
 	if len(rest) < aead.NonceSize() {
 		return nil, errSealed
 	}
@@ -92,6 +91,15 @@ func (c *AESCodec) Open(sealed, belongsTo []byte) ([]byte, error) {
 		return nil, errSealed
 	}
 	return plain, nil
+}
+
+// keyOf is the id of the key that an [AESCodec] has sealed a value under, or "".
+func keyOf(sealed []byte) string {
+	head := len(sealedMark)
+	if len(sealed) < head+1 || string(sealed[:head]) != sealedMark || len(sealed) < head+1+int(sealed[head]) {
+		return ""
+	}
+	return string(sealed[head+1 : head+1+int(sealed[head])])
 }
 
 // WithCodec seals what the ledger keeps. Values that were stored before are

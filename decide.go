@@ -65,6 +65,9 @@ type proposal struct {
 	Operator string    `json:"operator"`
 	At       time.Time `json:"at"`
 	Covers   int       `json:"covers"`
+	// Result is the decision's, where it has one; Sealed is the same under a codec (R56).
+	Result json.RawMessage `json:"Result,omitempty"`
+	Sealed []byte          `json:"sealed,omitempty"`
 }
 
 // Decide settles a case, or proposes to where the tool asks for two persons; the
@@ -95,8 +98,11 @@ func (q *Queue) Confirm(ctx context.Context, reference string, version int, id, 
 }
 
 func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason string) error {
-	done, err := q.repeated(ctx, c, id)
-	if done || err != nil {
+	before, err := q.decided(ctx, c, id)
+	if before != nil && before.Kind != "decided" {
+		err = ErrOtherDecision // the proposal's own id confirms nothing
+	}
+	if before != nil || err != nil {
 		return err
 	}
 	var p proposal
@@ -110,6 +116,9 @@ func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason 
 		return ErrBlankReason
 	}
 	d := p.Decision
+	if d.Result, err = q.x.openProposed(c.entry.ID, p); err != nil {
+		return err
+	}
 	d.Version, d.ID = version, id
 	d.Reason = p.Decision.Reason + " / " + reason
 	return q.decide(ctx, c, d, true)
@@ -124,8 +133,11 @@ func (q *Queue) refused(ctx context.Context, c *opened, kind string, err error) 
 // decide checks a decision against the case and writes it. Confirmed says that
 // a second person stands behind it.
 func (q *Queue) decide(ctx context.Context, c *opened, d Decision, confirmed bool) error {
-	done, err := q.repeated(ctx, c, d.ID)
-	if done || err != nil {
+	before, err := q.decided(ctx, c, d.ID)
+	if before != nil && before.decision() != string(d.Kind) {
+		err = ErrOtherDecision
+	}
+	if before != nil || err != nil {
 		return err
 	}
 	change, err := q.weigh(c, d)
@@ -142,22 +154,33 @@ func (q *Queue) decide(ctx context.Context, c *opened, d Decision, confirmed boo
 	return nil
 }
 
-// repeated says whether the decision was taken before: sending it again is no change.
-func (q *Queue) repeated(ctx context.Context, c *opened, id string) (bool, error) {
+// journaled is an event of a decision that was taken, or proposed.
+type journaled store.Event
+
+// decision is its kind.
+func (e journaled) decision() string {
+	var body struct{ Decision string }
+	_ = json.Unmarshal(e.Body, &body) //nolint:errcheck // a body of another shape names no decision
+	return body.Decision
+}
+
+// decided finds what was done under a decision's id: sending it again is no
+// change, and an id that stands for something else is refused.
+func (q *Queue) decided(ctx context.Context, c *opened, id string) (*journaled, error) {
 	decision, err := uuid.Parse(id)
 	if err != nil || decision == uuid.Nil {
-		return false, errors.New("settle: a decision needs an id: a UUID of its own, the same when it is sent again (R41)")
+		return nil, errors.New("settle: a decision needs an id: a UUID of its own, the same when it is sent again (R41)")
 	}
 	events, err := q.x.ledger.Events(ctx, c.entry.ID, 0)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, e := range events {
 		if e.Decision == decision {
-			return true, nil
+			return (*journaled)(&e), nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // weigh turns a decision into its move, or refuses it.
@@ -275,7 +298,10 @@ func (c *opened) happened(change *store.Change, d Decision) error {
 func (q *Queue) propose(ctx context.Context, c *opened, d Decision) error {
 	change := c.change("proposed")
 	change.Decision, _ = uuid.Parse(d.ID)
-	p := proposal{Decision: d, Operator: c.operator.Name, At: c.entry.Read, Covers: c.entry.Version + 1}
+	p := proposal{Decision: d, Operator: c.operator.Name, At: c.entry.Read, Covers: c.entry.Version + 1, Result: d.Result}
+	if err := q.x.sealProposed(c.entry.ID, &p); err != nil {
+		return err
+	}
 	encoded, err := json.Marshal(p)
 	if err != nil {
 		return err

@@ -91,6 +91,9 @@ func (f *flow) toOutcome(ctx context.Context) Outcome {
 // settle makes the claim that was prepared last and turns the ledger's answer into
 // an outcome, or into the next claim.
 func (f *flow) settle(ctx context.Context) (Outcome, *store.Claim) {
+	if err := f.x.askForTwo(ctx, f.tool); err != nil {
+		return f.unavailable(err), nil
+	}
 	if claim := &f.asks[0]; f.tool.contract.Class == Transactional && !claim.Look && claim.Operation.State == store.Running {
 		return f.transact(ctx, claim)
 	}
@@ -202,7 +205,7 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 			continue
 		}
 		f.open(ctx)
-		if f.prepare(f.span.ctx); f.early == nil && f.plain() {
+		if f.prepare(f.span.ctx); f.early == nil && f.plain() && x.askForTwo(ctx, f.tool) == nil {
 			together = append(together, f)
 			claims = append(claims, *f.newClaim(1))
 		}

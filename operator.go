@@ -23,8 +23,8 @@ func WithOperator(ctx context.Context, o Operator) context.Context {
 // OperatorAction is what an operator is about to do, for [WithOperatorPolicy].
 type OperatorAction struct {
 	Operator Operator
-	// Action is "list", "show", "reveal", "take", "release", "note", "look", or a
-	// decision's kind.
+	// Action is "list", "show", "reveal", "take", "release", "note", "look", "confirm",
+	// or a decision's kind.
 	Action    string
 	Tenant    string
 	Tool      string
@@ -59,6 +59,8 @@ var (
 	ErrSamePerson = errors.New("settle: this decision takes two persons, and the one who proposed it can't confirm it (R41)")
 	// ErrTaken: somebody else has the case.
 	ErrTaken = errors.New("settle: somebody else has taken the case: they release it first, or decide it")
+	// ErrOtherDecision: the id was used for another decision on the case.
+	ErrOtherDecision = errors.New("settle: this id stands for another decision on the case, which was not taken again: look at the case, and give a new decision an id of its own (R41)")
 	// ErrNoSuchDecision: the kind of the decision isn't one that exists.
 	ErrNoSuchDecision = errors.New("settle: there is no such decision")
 )

@@ -90,6 +90,12 @@ func TestR56NothingReadableIsStoredUnderACodec(t *testing.T) {
 	if err != nil || !again.Replayed || !bytes.Contains(again.Result, []byte("plaintext-owner")) {
 		t.Fatalf("the replay is %s, %v", again.ForModel(), err)
 	}
+	nothingReadable(t, path, l)
+}
+
+// nothingReadable closes the ledger and looks for plain text in its files.
+func nothingReadable(t *testing.T, path string, l store.Ledger) {
+	t.Helper()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,10 @@ func (l *brokenLedger) List(ctx context.Context, f store.Filter) (e []store.Entr
 	return e, err
 }
 
+func (l *brokenLedger) Declare(ctx context.Context, tools ...store.ToolRecord) error {
+	return l.through("declare", func() error { return l.Ledger.Declare(ctx, tools...) })
+}
+
 func (l *brokenLedger) Audit(ctx context.Context, a ...store.Audit) error {
 	return l.through("audit", func() error { return l.Ledger.Audit(ctx, a...) })
 }

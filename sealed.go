@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -292,4 +293,25 @@ func (l sealedLedger) Cases(ctx context.Context, f store.CaseFilter) ([]store.Ca
 		err = errors.Join(err, l.openEntry(&cases[i].Entry))
 	}
 	return cases, err
+}
+
+// sealProposed seals the result in a proposal, which is all of it that is the
+// business's. Whoever has no keys can confirm the others.
+func (x *Executor) sealProposed(of uuid.UUID, p *proposal) (err error) {
+	if x.settings.codec == nil || len(p.Result) == 0 {
+		return nil
+	}
+	p.Sealed, err = x.settings.codec.Seal(p.Result, append(of[:], "proposal"...))
+	p.Result = nil
+	return err
+}
+
+func (x *Executor) openProposed(of uuid.UUID, p proposal) (json.RawMessage, error) {
+	switch {
+	case len(p.Sealed) == 0:
+		return p.Result, nil
+	case x.settings.codec == nil:
+		return nil, &MissingKeyError{KeyID: keyOf(p.Sealed)}
+	}
+	return x.settings.codec.Open(p.Sealed, append(of[:], "proposal"...))
 }

@@ -55,7 +55,7 @@ var meanings = []struct {
 	{is[*settle.NameError], exitUsage, "usage"},
 	{is[*settle.StaleVersionError], exitStale, "stale_version"},
 	{is[*store.StaleError], exitStale, "stale_version"},
-	{isAny(settle.ErrTaken, settle.ErrNoProposal), exitStale, "conflict"},
+	{isAny(settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision), exitStale, "conflict"},
 	{isAny(errSecondPerson, settle.ErrSamePerson), exitSecond, "second_person_needed"},
 	{is[*settle.MomentError], exitRefused, "moment_not_passed"},
 	{isAny(settle.ErrAttached), exitRefused, "success_attached"},

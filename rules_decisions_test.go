@@ -1,0 +1,149 @@
+package settle_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
+)
+
+// Decisions, and what a second person makes of them.
+
+// waitsForTwo is a case that takes two persons.
+func (p *process) waitsForTwo() string {
+	p.Helper()
+	return p.want(p.call(partCall("lost", "x")), settle.StatusManual).Operation
+}
+
+func lostForTwo() settle.Tool[partArgs, part] { return lost(settle.Contract{NoLookup: true, Deciders: 2}) }
+
+func (o *person) confirms(operation, id string) (settle.Case, error) {
+	o.Helper()
+	return o.x.Queue().Confirm(o.ctx, operation, o.sees(operation).Version, id, "asked them")
+}
+
+// An id that is sent again with something else is no repetition: whoever was
+// told that it was taken would believe the wrong thing.
+func TestR41AnIDStandsForOneDecision(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lostForTwo())
+		operation := p.waitsForTwo()
+		ann, bob := p.person("ann"), p.person("bob")
+		d := ann.decision(operation, settle.DecideFail)
+		for range 2 { // the second time is no change
+			c, err := p.x.Queue().Decide(ann.ctx, d)
+			if err != nil || !c.Proposed {
+				w.Fatal(c.Proposed, err)
+			}
+		}
+		other := d
+		other.Kind = settle.DecideHappened
+		ann.refused(other, "another decision")
+		if _, err := bob.confirms(operation, d.ID); !errors.Is(err, settle.ErrOtherDecision) {
+			w.Errorf("the proposal's id as the confirmation's: %v, want ErrOtherDecision", err)
+		}
+		id := uuid.NewString()
+		for range 2 {
+			if c, err := bob.confirms(operation, id); err != nil || c.State != "failed" {
+				w.Fatal(c.State, err)
+			}
+		}
+		ann.refused(other, "another decision")
+	})
+}
+
+func TestR41TwoPersonsSayThatItHappened(t *testing.T) {
+	for name, result := range map[string]string{"with a result": `{"id":"r-1"}`, "without a result": ""} {
+		t.Run(name, func(t *testing.T) {
+			onEachLedger(t, func(w *world) {
+				p := w.start(lostForTwo())
+				operation := p.waitsForTwo()
+				ann, bob := p.person("ann"), p.person("bob")
+				d := ann.decision(operation, settle.DecideHappened)
+				d.Resource, d.Result = "r-1", json.RawMessage(result)
+				if _, err := p.x.Queue().Decide(ann.ctx, d); err != nil {
+					w.Fatal(err)
+				}
+				if _, err := bob.confirms(operation, uuid.NewString()); err != nil {
+					w.Fatal(err)
+				}
+				row := w.only("lost")
+				w.state(row, store.Completed)
+				equal(w, "the resource", row.Resource, "r-1")
+				equal(w, "the result", string(row.Result), result)
+			})
+		})
+	}
+}
+
+// The command line knows of two persons what the ledger knows. A host that only
+// executes never calls Run, which tells it.
+func TestR41TwoPersonsAreAskedForByTheFirstCall(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		tool := lost(settle.Contract{NoLookup: true, Deciders: 2, Approval: true})
+		p := w.start(tool)
+		out := w.want(p.call(partCall("lost", "x")), settle.StatusAwaitingApproval)
+		ann := w.startWith().person("ann")
+		if c := ann.decides(out.Operation, settle.DecideApprove); !c.Proposed {
+			w.Errorf("one person approved it: %s", c.State)
+		}
+	})
+}
+
+// With no word on how many decide, nothing is opened that somebody may decide
+// alone.
+func TestR41ALedgerThatCantBeToldOfTwoPersonsRefuses(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true, Deciders: 2}}
+	x := g.executor(p.tool())
+	g.ledger.next("declare", times(6, down)...)
+	g.want(x, payCall("A-1", 5), settle.StatusUnavailable)
+	g.did(p, 0)
+}
+
+func TestR56AProposalsResultIsSealed(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/settle.db"
+	keys := map[string][]byte{"a": newKey()}
+	x, l := sealedWorld(t, path, codec(t, "a", keys), lostForTwo())
+	out, err := x.Execute(sealedScope(), partCall("lost", "plaintext-text"))
+	if err != nil || out.Status != settle.StatusManual {
+		t.Fatal(out.ForModel(), err)
+	}
+	as := func(name string) context.Context {
+		return settle.WithOperator(context.Background(), settle.Operator{Name: name})
+	}
+	version := func() int {
+		c, err := x.Queue().Get(as("ann"), out.Operation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Version
+	}
+	_, err = x.Queue().Decide(as("ann"), settle.Decision{Operation: out.Operation, Version: version(), ID: uuid.NewString(),
+		Kind: settle.DecideHappened, Reason: "seen", Resource: "r-1", Result: json.RawMessage(`{"id":"plaintext-id"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyless, err := settle.New(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing *settle.MissingKeyError
+	if _, err := keyless.Queue().Confirm(as("bob"), out.Operation, version(), uuid.NewString(), "seen too"); !errors.As(err, &missing) || missing.KeyID != "a" {
+		t.Errorf("confirmed without the key: %v, want a MissingKeyError that names it", err)
+	}
+	if _, err := x.Queue().Confirm(as("bob"), out.Operation, version(), uuid.NewString(), "seen too"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := x.Get(sealedScope(), out.Operation)
+	if err != nil || string(done.Result) != `{"id":"plaintext-id"}` {
+		t.Errorf("what was confirmed: %s, %v", done.ForModel(), err)
+	}
+	nothingReadable(t, path, l)
+}
