@@ -1,9 +1,12 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -282,6 +285,7 @@ func (c *opened) happened(change *store.Change, d Decision) error {
 		}
 		change.ResultVersion = c.tool.resultVersion
 	} else if len(c.record.ResultSchema) > 0 {
+		change.ResultVersion = versionIn(c.record.ResultSchema)
 		s, err := schema.Parse(c.record.ResultSchema)
 		if err == nil {
 			err = s.Validate(d.Result)
@@ -315,7 +319,29 @@ func (q *Queue) propose(ctx context.Context, c *opened, d Decision) error {
 
 // record is what people without the tool's code need to know of it.
 func (b *binding) record() store.ToolRecord {
-	return store.ToolRecord{Tool: b.identity, Deciders: b.contract.Deciders, Guidance: b.contract.Guidance, ResultSchema: b.resultSchema}
+	return store.ToolRecord{Tool: b.identity, Deciders: b.contract.Deciders, Guidance: b.contract.Guidance, ResultSchema: b.versionedSchema()}
+}
+
+// resultVersionWord is the word of a declared schema that says which version of
+// the tool's result it describes (R47).
+const resultVersionWord = "x-settle-result-version"
+
+func (b *binding) versionedSchema() []byte {
+	if b.resultVersion == 0 || len(b.resultSchema) < len("{}") {
+		return b.resultSchema
+	}
+	versioned := fmt.Appendf(nil, "{%q:%d", resultVersionWord, b.resultVersion)
+	if rest := bytes.TrimSpace(b.resultSchema[1:]); rest[0] != '}' {
+		versioned = append(versioned, ',')
+	}
+	return append(versioned, b.resultSchema[1:]...)
+}
+
+func versionIn(declared []byte) int {
+	var schema map[string]json.RawMessage
+	_ = json.Unmarshal(declared, &schema) //nolint:errcheck // a schema that says nothing is of version 0
+	version, _ := strconv.Atoi(string(schema[resultVersionWord]))
+	return version
 }
 
 // lookForPerson asks the far side about a case, and writes down what it said

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
@@ -20,7 +21,9 @@ func (p *process) waitsForTwo() string {
 	return p.want(p.call(partCall("lost", "x")), settle.StatusManual).Operation
 }
 
-func lostForTwo() settle.Tool[partArgs, part] { return lost(settle.Contract{NoLookup: true, Deciders: 2}) }
+func lostForTwo() settle.Tool[partArgs, part] {
+	return lost(settle.Contract{NoLookup: true, Deciders: 2})
+}
 
 func (o *person) confirms(operation, id string) (settle.Case, error) {
 	o.Helper()
@@ -104,6 +107,34 @@ func TestR41ALedgerThatCantBeToldOfTwoPersonsRefuses(t *testing.T) {
 	g.ledger.next("declare", times(6, down)...)
 	g.want(x, payCall("A-1", 5), settle.StatusUnavailable)
 	g.did(p, 0)
+}
+
+// A result that is given where the tool's code isn't is one of the version whose
+// schema it was held against.
+func TestR47AResultOfAPersonIsOfTheDeclaredVersion(t *testing.T) {
+	for _, version := range []int{0, 3} {
+		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
+			onEachLedger(t, func(w *world) {
+				tool := lost(settle.Contract{NoLookup: true})
+				tool.ResultVersion = version
+				p := w.start(tool)
+				if err := p.x.Declare(p.ctx); err != nil {
+					w.Fatal(err)
+				}
+				out := w.want(p.call(partCall("lost", "x")), settle.StatusManual)
+				ann := w.startWith().person("ann")
+				d := ann.decision(out.Operation, settle.DecideHappened)
+				d.Resource, d.Result = "r-1", json.RawMessage(`{"id":7}`)
+				ann.refused(d, "doesn't fit the tool's schema")
+				d.Result = json.RawMessage(`{"id":"r-1"}`)
+				if _, err := ann.x.Queue().Decide(ann.ctx, d); err != nil {
+					w.Fatal(err)
+				}
+				done := w.wantReplay(p.call(partCall("lost", "x")), settle.StatusCompleted)
+				equal(w, "the result", string(done.Result), `{"id":"r-1"}`)
+			})
+		})
+	}
 }
 
 func TestR56AProposalsResultIsSealed(t *testing.T) {
