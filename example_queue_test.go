@@ -101,6 +101,26 @@ func ExampleQueue_Take() {
 }
 
 // A released case is anybody's again.
+// Who has a case may be asleep: another operator says whom they take it from.
+func ExampleQueue_TakeOver() {
+	queue, ann, reference := openCase(1)
+	if err := queue.Take(ann, reference); err != nil {
+		fmt.Println(err)
+		return
+	}
+	bob := asOperator("bob")
+	fmt.Println(errors.Is(queue.Take(bob, reference), settle.ErrTaken))
+	if err := queue.TakeOver(bob, reference, "ann"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := queue.Get(bob, reference)
+	fmt.Println(c.Owner, err)
+	// Output:
+	// true
+	// bob <nil>
+}
+
 func ExampleQueue_Release() {
 	queue, ann, reference := openCase(1)
 	fmt.Println(queue.Take(ann, reference))

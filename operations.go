@@ -149,7 +149,7 @@ func (f OperationFilter) store(x *Executor) (store.Filter, error) {
 		after, err := uuid.Parse(f.Cursor)
 		filter.After = after
 		if err != nil {
-			return filter, errCursor
+			return filter, ErrCursor
 		}
 		return filter, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,8 +24,8 @@ func WithOperator(ctx context.Context, o Operator) context.Context {
 // OperatorAction is what an operator is about to do, for [WithOperatorPolicy].
 type OperatorAction struct {
 	Operator Operator
-	// Action is "list", "show", "reveal", "take", "release", "note", "look", "confirm",
-	// or a decision's kind.
+	// Action is "list", "show", "reveal", "take", "take_over", "release", "note",
+	// "look", "confirm", a decision's kind, or for events "redeliver" and "discard".
 	Action    string
 	Tenant    string
 	Tool      string
@@ -58,7 +59,7 @@ var (
 	// ErrSamePerson: who proposed can't confirm (R41).
 	ErrSamePerson = errors.New("settle: this decision takes two persons, and the one who proposed it can't confirm it (R41)")
 	// ErrTaken: somebody else has the case.
-	ErrTaken = errors.New("settle: somebody else has taken the case: they release it first, or decide it")
+	ErrTaken = errors.New("settle: somebody else has taken the case: they release it first, or decide it, or another takes it over from them")
 	// ErrOtherDecision: the id was used for another decision on the case.
 	ErrOtherDecision = errors.New("settle: this id stands for another decision on the case, which was not taken again: look at the case, and give a new decision an id of its own (R41)")
 	// ErrNoSuchDecision: the kind of the decision isn't one that exists.
@@ -94,6 +95,10 @@ func operatorFrom(ctx context.Context) (Operator, error) {
 	o, ok := ctx.Value(operatorKey).(Operator)
 	if !ok {
 		return o, ErrNoOperator
+	}
+	if strings.TrimSpace(o.Name) != o.Name {
+		// Two names that nobody can tell apart would be two persons.
+		return o, &NameError{"operator", "begins or ends with a space (R41)"}
 	}
 	return o, checkName("operator", o.Name)
 }

@@ -154,7 +154,8 @@ func writeCursor(c store.CaseCursor) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-var errCursor = errors.New("settle: the cursor isn't one that List returned")
+// ErrCursor: the cursor of a page isn't one that a page before it gave.
+var ErrCursor = errors.New("settle: the cursor isn't one that a page before it gave")
 
 func readCursor(cursor string) (c store.CaseCursor, err error) {
 	if cursor == "" {
@@ -162,15 +163,15 @@ func readCursor(cursor string) (c store.CaseCursor, err error) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return c, errCursor
+		return c, ErrCursor
 	}
 	var micros int64
 	var id string
 	if _, err := fmt.Sscanf(strings.Replace(string(text), ".", " ", 1), "%d %s", &micros, &id); err != nil {
-		return c, errCursor
+		return c, ErrCursor
 	}
 	if c.ID, err = uuid.Parse(id); err != nil {
-		return c, errCursor
+		return c, ErrCursor
 	}
 	c.OpenedAt = time.UnixMicro(micros).UTC()
 	return c, nil
@@ -294,6 +295,27 @@ func (q *Queue) Take(ctx context.Context, reference string) error {
 		change := c.change("taken")
 		change.Take = &c.operator.Name
 		return change, nil
+	})
+	return err
+}
+
+// TakeOver gives the operator a case that another one has taken and can't go on
+// with. It names whom it is taken from, and is [ErrTaken] where somebody else has
+// it by now; the journal tells of both.
+func (q *Queue) TakeOver(ctx context.Context, reference, from string) error {
+	_, err := q.update(ctx, reference, "take_over", func(c *opened) (change store.Change, err error) {
+		switch {
+		case !c.file.ClosedAt.IsZero():
+			return change, ErrNoCase
+		case c.file.Holder == c.operator.Name:
+			return change, nil
+		case c.file.Holder == "" || c.file.Holder != from:
+			return change, ErrTaken
+		}
+		change = c.change("taken_over")
+		change.Take = &c.operator.Name
+		change.Body, err = json.Marshal(map[string]string{"note": "from " + from})
+		return change, err
 	})
 	return err
 }

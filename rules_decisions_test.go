@@ -178,3 +178,32 @@ func TestR56AProposalsResultIsSealed(t *testing.T) {
 	}
 	nothingReadable(t, path, l)
 }
+
+// Whoever has a case may not be there any more. It is taken over by name, so that
+// two who do that at once don't take it from one another.
+func TestR40ACaseIsTakenOverFromWhoHasIt(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lost(settle.Contract{NoLookup: true}))
+		operation := p.waitsForTwo()
+		ann, bob, carol := p.person("ann"), p.person("bob"), p.person("carol")
+		queue := p.x.Queue()
+		for _, from := range []string{"", "bob"} {
+			if err := queue.TakeOver(ann.ctx, operation, from); !errors.Is(err, settle.ErrTaken) {
+				w.Errorf("a case that nobody has, taken over from %q: %v", from, err)
+			}
+		}
+		if err := queue.Take(bob.ctx, operation); err != nil {
+			w.Fatal(err)
+		}
+		if err := queue.TakeOver(ann.ctx, operation, "bob"); err != nil {
+			w.Fatal(err)
+		}
+		if err := queue.TakeOver(carol.ctx, operation, "bob"); !errors.Is(err, settle.ErrTaken) {
+			w.Errorf("a case that was taken over meanwhile: %v, want ErrTaken", err)
+		}
+		c := ann.sees(operation)
+		equal(w, "who has it", c.Owner, "ann")
+		last := c.Events[len(c.Events)-1]
+		equal(w, "the journal", last.Kind+" by "+last.Actor+": "+last.Text, "taken_over by operator:ann: from bob")
+	})
+}

@@ -88,7 +88,7 @@ func (x *Executor) VerifyChains(ctx context.Context, after string, progress func
 	var err error
 	if after != "" {
 		if filter.After, err = uuid.Parse(after); err != nil {
-			return r, errCursor
+			return r, ErrCursor
 		}
 	}
 	for {

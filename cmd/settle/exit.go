@@ -51,7 +51,7 @@ var meanings = []struct {
 	code string
 }{
 	{is[usageError], exitUsage, "usage"},
-	{isAny(settle.ErrNoOperator, settle.ErrBlankReason, settle.ErrNoSuchDecision), exitUsage, "usage"},
+	{isAny(settle.ErrNoOperator, settle.ErrBlankReason, settle.ErrNoSuchDecision, settle.ErrCursor), exitUsage, "usage"},
 	{is[*settle.NameError], exitUsage, "usage"},
 	{is[*settle.StaleVersionError], exitStale, "stale_version"},
 	{is[*store.StaleError], exitStale, "stale_version"},

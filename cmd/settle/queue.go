@@ -192,9 +192,17 @@ func (a *app) standing(ctx context.Context, d *desk, reference, done string) err
 }
 
 func (a *app) queueTake() *cobra.Command {
-	return a.act("take", "Take a case, so that others see whose it is",
-		"Take a case, so that others see whose it is. Where one person decides, nobody\nelse can decide it until it is released.",
-		"The case is yours.", func(ctx context.Context, d *desk, reference string) error { return d.queue.Take(ctx, reference) })
+	var from string
+	c := a.act("take", "Take a case, so that others see whose it is",
+		"Take a case, so that others see whose it is. Where one person decides, nobody\nelse can decide it until it is released. A case of somebody who can't go on with\nit is taken over with --from; the journal tells of that.",
+		"The case is yours.", func(ctx context.Context, d *desk, reference string) error {
+			if from != "" {
+				return d.queue.TakeOver(ctx, reference, from)
+			}
+			return d.queue.Take(ctx, reference)
+		})
+	c.Flags().StringVar(&from, "from", "", "take it over from this operator, who has it")
+	return c
 }
 
 func (a *app) queueRelease() *cobra.Command {

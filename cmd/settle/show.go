@@ -71,6 +71,10 @@ func (a *app) showHead(p page, f file) {
 		p.field("closed", a.when(c.ClosedAt))
 	case c.Owner != "":
 		p.field("taken by", shown(c.Owner))
+		if c.Owner != a.env("SETTLE_OPERATOR") {
+			p.field("", "where they can't go on with it:")
+			p.command(a.command("queue", "take", c.Operation, "--from", quote(c.Owner)))
+		}
 	default:
 		p.field("taken by", "nobody")
 		p.command(a.command("queue", "take", c.Operation))

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// Who has a case at night may be asleep.
+func TestR40ACaseIsTakenOver(t *testing.T) {
+	onEachLedger(t, func(t *testing.T, w *world) {
+		reference := w.manual("refund", "o-1")
+		bo := w.as("bo")
+		bo.run(0, "queue", "take", reference)
+		if f := failed(w, 3, "queue", "take", reference); f.Code != "conflict" || !strings.Contains(f.Message, "it is bo's") {
+			t.Errorf("taking what somebody has: %+v", f)
+		}
+		if f := failed(w, 3, "queue", "take", reference, "--from", "carol"); f.Code != "conflict" {
+			t.Errorf("taking from somebody who hasn't got it: %+v", f)
+		}
+		shown := w.run(0, "queue", "show", reference).out
+		contains(t, shown, "settle queue take "+reference+" --from bo")
+		contains(t, w.run(0, "queue", "take", reference, "--from", "bo").out, "The case is yours.")
+		contains(t, w.run(0, "queue", "show", reference).out, "taken_over", "from bo", "by operator:ann")
+		w.run(0, "queue", "take", reference, "--from", "bo") // again is no change
+		version := itoa(read[caseView](w, 0, "queue", "show", reference).Version)
+		bo.run(3, "queue", "decide", reference, "fail", "--version", version, "--reason", "no transfer")
+		w.run(0, "queue", "decide", reference, "fail", "--version", version, "--reason", "no transfer")
+		if f := failed(w, 5, "queue", "take", reference, "--from", "ann"); f.Code != "no_open_case" {
+			t.Errorf("taking over what is decided: %+v", f)
+		}
+	})
+}
+
+// Two persons must be told apart, and neither is nobody.
+func TestR41AnOperatorsNameHasNoSpacesAround(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t).hire()
+	reference := w.manual("refund", "o-1")
+	for _, name := range []string{" ", "ann ", " ann", "ann\t", "\u00a0ann"} {
+		if f := failed(w.as(name), 2, "queue", "take", reference); f.Code != "usage" {
+			t.Errorf("an operator called %q: %+v", name, f)
+		}
+	}
+}
+
+// What is mistyped is told from what failed.
+func TestACursorThatIsNoneIsUsage(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t).hire()
+	for _, args := range [][]string{{"queue", "list"}, {"ops", "list"}} {
+		failed(w, 2, append(args, "--cursor", "xyz")...)
+	}
+	failed(w, 2, "audit", "chain", "--after", "xyz")
+}
+
+func TestR46AnotherTenantsJournalIsNotFound(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t).hire()
+	reference := w.manual("refund", "o-1")
+	w.run(0, "audit", "chain", reference)
+	theirs, nobodys := "another tenant's", uuid.NewString()
+	w.env["SETTLE_OPERATOR_TENANTS"] = "globex"
+	for _, operation := range []string{reference, nobodys} {
+		if f := failed(w, 1, "audit", "chain", operation); f.Code != "not_found" || !strings.Contains(f.Message, theirs) {
+			t.Errorf("the journal of %s: %+v", operation, f)
+		}
+	}
+	w.env["SETTLE_OPERATOR_TENANTS"] = "acme"
+	w.run(0, "audit", "chain", reference)
+}
+
+// A decision's id that is given to another outcome must not look taken.
+func TestR41AnIDThatIsUsedAgainIsAConflict(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t).hire()
+	reference := w.manual("refund", "o-1")
+	version := itoa(read[caseView](w, 0, "queue", "show", reference).Version)
+	rest := []string{"--version", version, "--reason", "asked the bank", "--id", uuid.NewString()}
+	w.run(0, append([]string{"queue", "decide", reference, "fail"}, rest...)...)
+	w.run(0, append([]string{"queue", "decide", reference, "fail"}, rest...)...)
+	happened := append([]string{"queue", "decide", reference, "happened", "--resource", "r-1"}, rest...)
+	if f := failed(w, 3, happened...); f.Code != "conflict" {
+		t.Errorf("the same id for another decision: %+v", f)
+	}
+}
