@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -156,22 +157,24 @@ func redacted(args []byte) []CaseField {
 // decisions lists what the state allows, with what each will do.
 func (c *opened) decisions(moment time.Time) []CaseDecision {
 	row := c.entry.Operation
-	var refused string
-	if err := c.notHappened(); err != nil {
-		refused = err.Error()
+	refusal := func(errs ...error) string {
+		if err := cmp.Or(errs...); err != nil {
+			return err.Error()
+		}
+		return ""
 	}
 	switch {
 	case row.State == store.Manual:
 		return []CaseDecision{
 			{DecideHappened, "The operation completes with the resource and result that you give. Nothing is sent.", ""},
-			{DecideRunOnce, "It is run once more, with the same key and the arguments as first accepted. One further effect, no more.", refused},
-			{DecideFail, "It is closed as having had no effect. Nothing is sent; a corrected call may follow.", refused},
+			{DecideRunOnce, "It is run once more, with the same key and the arguments as first accepted. One further effect, no more.", refusal(c.notHappened(), c.runnable())},
+			{DecideFail, "It is closed as having had no effect. Nothing is sent; a corrected call may follow.", refusal(c.notHappened())},
 			{DecideAbandon, "It is closed without knowing. Nothing is sent, and the same call is never executed again.", ""},
 			{DecideHandBack, "The machine looks for evidence again.", ""},
 		}
 	case row.State == store.AwaitingApproval:
 		return []CaseDecision{
-			{DecideApprove, "It is run, once, with exactly these arguments.", ""},
+			{DecideApprove, "It is run, once, with exactly these arguments.", refusal(c.runnable())},
 			{DecideDeny, "It is closed as denied. Nothing is sent.", ""},
 		}
 	case c.file.Incident && c.file.ClosedAt.IsZero():

@@ -70,13 +70,15 @@ func (c *AESCodec) Seal(plain, belongsTo []byte) ([]byte, error) {
 	return aead.Seal(append(sealed, nonce...), nonce, plain, belongsTo), nil
 }
 
-var errSealed = errors.New("settle: a sealed value of the ledger can't be opened: it was changed, or belongs to another row")
+// ErrSealed says that a value was sealed with another key of the same id, for
+// another row, or was changed.
+var ErrSealed = errors.New("settle: a sealed value of the ledger can't be opened: the key of that id is another one, or the value was changed or belongs to another row")
 
 // Open implements [Codec].
 func (c *AESCodec) Open(sealed, belongsTo []byte) ([]byte, error) {
 	id := keyOf(sealed)
 	if id == "" {
-		return nil, errSealed // no key has an id without bytes
+		return nil, ErrSealed // no key has an id without bytes
 	}
 	aead, ok := c.sealers[id]
 	if !ok {
@@ -84,11 +86,11 @@ func (c *AESCodec) Open(sealed, belongsTo []byte) ([]byte, error) {
 	}
 	rest := sealed[len(sealedMark)+1+len(id):]
 	if len(rest) < aead.NonceSize() {
-		return nil, errSealed
+		return nil, ErrSealed
 	}
 	plain, err := aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], belongsTo)
 	if err != nil {
-		return nil, errSealed
+		return nil, ErrSealed
 	}
 	return plain, nil
 }

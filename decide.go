@@ -233,6 +233,9 @@ func (c *opened) apply(change *store.Change, d Decision) error {
 	case DecideHappened:
 		return c.happened(change, d)
 	case DecideRunOnce:
+		if err := c.runnable(); err != nil {
+			return err
+		}
 		change.To, change.Reason, change.Doubts, change.Granted, change.Told, change.Due = store.Retryable, reasonGranted, 0, true, false, store.DueIn(0)
 		return c.notHappened()
 	case DecideFail:
@@ -241,6 +244,9 @@ func (c *opened) apply(change *store.Change, d Decision) error {
 	case DecideAbandon:
 		change.To, change.Reason, change.Granted = store.Abandoned, reasonDecided, false
 	case DecideApprove:
+		if err := c.runnable(); err != nil {
+			return err
+		}
 		change.To, change.Reason, change.Granted, change.Told, change.Due = store.Retryable, reasonApproved, true, false, store.DueIn(0)
 	case DecideDeny:
 		change.To, change.Reason, change.Granted = store.Failed, reasonDenied, false
@@ -248,6 +254,14 @@ func (c *opened) apply(change *store.Change, d Decision) error {
 		change.To, change.Reason, change.Due = store.Unknown, reasonHandedBack, store.DueIn(0)
 	default:
 		return ErrNoSuchDecision
+	}
+	return nil
+}
+
+// runnable refuses what allows another effect where there is nothing to send.
+func (c *opened) runnable() error {
+	if c.entry.Flags&store.FlagPurged != 0 {
+		return ErrErased
 	}
 	return nil
 }

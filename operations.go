@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,7 +121,14 @@ func (q *Queue) Operations(ctx context.Context, f OperationFilter) (OperationPag
 			return OperationPage{}, err
 		}
 		for _, e := range entries {
-			if !o.sees(e.Of.TenantName) || !f.matches(e) {
+			if !o.sees(e.Of.TenantName) {
+				continue
+			}
+			if f.Subject+f.Task+f.Goal != "" && strings.HasPrefix(e.Of.Subject, sealedName) {
+				// Nothing found would look as if there were nothing.
+				return OperationPage{}, &MissingKeyError{KeyID: keyOfName(e.Of.Subject)}
+			}
+			if !f.matches(e) {
 				continue
 			}
 			if len(page.Operations) == limit {

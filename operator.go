@@ -52,6 +52,8 @@ var (
 	ErrNoCase = errors.New("settle: the operation has no open case that this decides")
 	// ErrAttached: an attempt's success came in meanwhile, so "did not happen" is refused (R40).
 	ErrAttached = errors.New("settle: an attempt has reported success since the case was taken: look at the case again; it can't be decided as not happened (R40)")
+	// ErrErased: the arguments are purged or erased, so there is nothing to run.
+	ErrErased = errors.New("settle: the arguments are erased, so it can't be run any more: find out whether it happened, and decide that (R52)")
 	// ErrNoProposal: there is nothing to confirm, or new evidence has voided it (R41).
 	ErrNoProposal = errors.New("settle: there is no proposal to confirm: none was made, or the case has moved on since (R41)")
 	// ErrApprovalExpired: the approval came after its ApprovalTTL, which denies (R43).

@@ -167,6 +167,48 @@ func TestR56AMissingKeyRefuses(t *testing.T) {
 	}
 }
 
+// What an operator reads at night is one sentence, and never an empty list for
+// what can't be read.
+func TestR56AnOperatorIsToldOnceWhichKeyIsMissing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settle.db")
+	x, l := sealedWorld(t, path, codec(t, "a", map[string][]byte{"a": newKey()}), lost(settle.Contract{NoLookup: true}))
+	var out settle.Outcome
+	for _, task := range []string{"1", "2", "3"} {
+		var err error
+		if out, err = x.Execute(settle.WithTask(sealedScope(), settle.Task{ID: task, Goal: "g"}), partCall("lost", "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := settle.WithOperator(context.Background(), settle.Operator{Name: "ann"})
+	with := func(options ...settle.Option) *settle.Queue {
+		y, err := settle.New(l, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return y.Queue()
+	}
+	other := with(settle.WithCodec(codec(t, "b", map[string][]byte{"b": newKey()})))
+	wrong := with(settle.WithCodec(codec(t, "a", map[string][]byte{"a": newKey()})))
+	for name, read := range map[string]func(*settle.Queue) error{
+		"the queue":      func(q *settle.Queue) error { _, err := q.List(ann, settle.QueueFilter{}); return err },
+		"the operations": func(q *settle.Queue) error { _, err := q.Operations(ann, settle.OperationFilter{}); return err },
+		"a case":         func(q *settle.Queue) error { _, err := q.Get(ann, out.Operation); return err },
+	} {
+		var missing *settle.MissingKeyError
+		if err := read(other); !errors.As(err, &missing) || err.Error() != missing.Error() {
+			t.Errorf("%s without the key: %v", name, err)
+		}
+		if err := read(wrong); !errors.Is(err, settle.ErrSealed) || err.Error() != settle.ErrSealed.Error() {
+			t.Errorf("%s with another key of its id: %v", name, err)
+		}
+	}
+	var missing *settle.MissingKeyError
+	if _, err := with().Operations(ann, settle.OperationFilter{Task: "1"}); !errors.As(err, &missing) || missing.KeyID != "a" {
+		t.Errorf("the operations of a task whose name is sealed: %v, want a MissingKeyError that names the key", err)
+	}
+}
+
 func TestR56ACodecRefusesWhatItCantKeep(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func() (*settle.AESCodec, error){

@@ -207,3 +207,27 @@ func TestR40ACaseIsTakenOverFromWhoHasIt(t *testing.T) {
 		equal(w, "the journal", last.Kind+" by "+last.Actor+": "+last.Text, "taken_over by operator:ann: from bob")
 	})
 }
+
+// Whoever lets an operation run whose arguments are gone is told that it can't,
+// and not found out by the next worker.
+func TestR52WhatIsErasedIsNotAllowedToRun(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		asks := partOf("ask", new(corrections))
+		asks.Contract.Approval = true
+		p := w.start(lost(settle.Contract{NoLookup: true}), asks)
+		waits := w.want(p.call(partCall("ask", "x")), settle.StatusAwaitingApproval).Operation
+		operation := p.waitsForTwo()
+		if _, err := p.x.Erase(p.ctx, settle.Principal{Tenant: "acme", Subject: "support-agent"}, nil); err != nil {
+			w.Fatal(err)
+		}
+		ann := p.person("ann")
+		for reference, kind := range map[string]settle.DecisionKind{operation: settle.DecideRunOnce, waits: settle.DecideApprove} {
+			ann.refused(ann.decision(reference, kind), "erased")
+			for _, d := range ann.sees(reference).Decisions {
+				equal(w, string(d.Kind)+" is refused", d.Refused != "", d.Kind == kind)
+			}
+		}
+		ann.decides(operation, settle.DecideFail)
+		ann.decides(waits, settle.DecideDeny)
+	})
+}

@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -47,6 +48,15 @@ func (l sealedLedger) sealName(name *string, of uuid.UUID) error {
 	return err
 }
 
+// keyOfName is the id of the key that a name is sealed under, or "".
+func keyOfName(name string) string {
+	sealed, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(name, sealedName))
+	if err != nil {
+		return ""
+	}
+	return keyOf(sealed)
+}
+
 func (l sealedLedger) openName(name *string, of uuid.UUID) error {
 	encoded, ok := strings.CutPrefix(*name, sealedName)
 	if !ok {
@@ -54,7 +64,7 @@ func (l sealedLedger) openName(name *string, of uuid.UUID) error {
 	}
 	sealed, err := base64.RawStdEncoding.DecodeString(encoded)
 	if err != nil {
-		return errSealed
+		return ErrSealed
 	}
 	if err := l.open(&sealed, of, "name"); err != nil {
 		return err
@@ -63,17 +73,18 @@ func (l sealedLedger) openName(name *string, of uuid.UUID) error {
 	return nil
 }
 
+// What can't be opened is mostly all under one key, so the first error says it all.
 func (l sealedLedger) openIntent(i *store.Intent) error {
-	return errors.Join(l.openName(&i.Subject, i.ID), l.openName(&i.Task, i.ID), l.openName(&i.Goal, i.ID),
+	return cmp.Or(l.openName(&i.Subject, i.ID), l.openName(&i.Task, i.ID), l.openName(&i.Goal, i.ID),
 		l.open(&i.Key, i.ID, "key"), l.open(&i.TenantKey, i.Tenant, "tenant key"))
 }
 
 func (l sealedLedger) openRow(o *store.Operation) error {
-	return errors.Join(l.open(&o.Arguments, o.ID, "arguments"), l.open(&o.Result, o.ID, "result"))
+	return cmp.Or(l.open(&o.Arguments, o.ID, "arguments"), l.open(&o.Result, o.ID, "result"))
 }
 
 func (l sealedLedger) openEntry(e *store.Entry) error {
-	return errors.Join(l.openRow(&e.Operation), l.openIntent(&e.Of))
+	return cmp.Or(l.openRow(&e.Operation), l.openIntent(&e.Of))
 }
 
 // Intent implements [store.Ledger].
@@ -191,7 +202,7 @@ func (l sealedLedger) openAnswer(c *store.Claimed) error {
 	if c.Newest != nil {
 		opening = append(opening, l.openEntry(c.Newest))
 	}
-	return errors.Join(opening...)
+	return cmp.Or(opening...)
 }
 
 // Apply implements [store.Ledger].
@@ -281,7 +292,7 @@ func (l sealedLedger) Get(ctx context.Context, tenant string, operation uuid.UUI
 func (l sealedLedger) List(ctx context.Context, f store.Filter) ([]store.Entry, error) {
 	entries, err := l.Ledger.List(ctx, f)
 	for i := range entries {
-		err = errors.Join(err, l.openEntry(&entries[i]))
+		err = cmp.Or(err, l.openEntry(&entries[i]))
 	}
 	return entries, err
 }
@@ -290,7 +301,7 @@ func (l sealedLedger) List(ctx context.Context, f store.Filter) ([]store.Entry, 
 func (l sealedLedger) Cases(ctx context.Context, f store.CaseFilter) ([]store.CaseEntry, error) {
 	cases, err := l.Ledger.Cases(ctx, f)
 	for i := range cases {
-		err = errors.Join(err, l.openEntry(&cases[i].Entry))
+		err = cmp.Or(err, l.openEntry(&cases[i].Entry))
 	}
 	return cases, err
 }

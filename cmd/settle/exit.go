@@ -58,6 +58,7 @@ var meanings = []struct {
 	{isAny(settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision), exitStale, "conflict"},
 	{isAny(errSecondPerson, settle.ErrSamePerson), exitSecond, "second_person_needed"},
 	{is[*settle.MomentError], exitRefused, "moment_not_passed"},
+	{isAny(settle.ErrErased), exitRefused, "erased"},
 	{isAny(settle.ErrAttached), exitRefused, "success_attached"},
 	{isAny(settle.ErrApprovalExpired), exitRefused, "approval_expired"},
 	{is[*settle.ResultError], exitRefused, "result_does_not_fit"},
@@ -66,6 +67,7 @@ var meanings = []struct {
 	{isAny(store.ErrUnsettled), exitRefused, "unsettled"},
 	{isAny(errKeyless), exitRefused, "no_keys"},
 	{is[*settle.MissingKeyError], exitRefused, "no_keys"},
+	{isAny(settle.ErrSealed), exitRefused, "wrong_keys"},
 	{isAny(store.ErrNotFound), exitFailed, "not_found"},
 	{isAny(errFindings), exitFailed, "findings"},
 	{isAny(context.Canceled), exitFailed, "interrupted"},
@@ -141,11 +143,14 @@ func (a *app) end(err error) int {
 	return exit
 }
 
+// lines makes one of several.
+var lines = strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ")
+
 // said is an error's message without the package that it comes from.
 func said(err error) string {
 	message := err.Error()
 	for _, prefix := range []string{"settle: ", "store: ", "store/postgres: ", "sqlite: "} {
 		message = strings.TrimPrefix(message, prefix)
 	}
-	return printable(strings.ReplaceAll(message, "\n", "; "))
+	return printable(lines.Replace(message))
 }
