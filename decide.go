@@ -205,11 +205,11 @@ func (q *Queue) weigh(c *opened, d Decision) (store.Change, error) {
 	if err != nil {
 		return change, err
 	}
-	return change, c.apply(&change, d)
+	return change, c.apply(&change, d, q.x.settings.resultLimit)
 }
 
-// apply fills in what a decision does (R40).
-func (c *opened) apply(change *store.Change, d Decision) error {
+// apply fills in what a decision does (R40). The limit is that of results.
+func (c *opened) apply(change *store.Change, d Decision, limit int) error {
 	row := c.entry.Operation
 	needs := store.Manual
 	switch d.Kind {
@@ -231,7 +231,7 @@ func (c *opened) apply(change *store.Change, d Decision) error {
 	change.Due = store.Due{}
 	switch d.Kind {
 	case DecideHappened:
-		return c.happened(change, d)
+		return c.happened(change, d, limit)
 	case DecideRunOnce:
 		if err := c.runnable(); err != nil {
 			return err
@@ -283,7 +283,7 @@ func (c *opened) notHappened() error {
 	return nil
 }
 
-func (c *opened) happened(change *store.Change, d Decision) error {
+func (c *opened) happened(change *store.Change, d Decision, limit int) error {
 	change.To, change.Reason, change.Doubts, change.Granted = store.Completed, "", 0, false
 	change.Resource = cut(d.Resource, maxResource)
 	change.ResourceDigest = resourceDigest(change.Resource)
@@ -307,6 +307,10 @@ func (c *opened) happened(change *store.Change, d Decision) error {
 		if err != nil {
 			return &ResultError{err}
 		}
+	}
+	if len(d.Result) > limit {
+		change.Flags = store.FlagOversize // as of any other result (R47)
+		return nil
 	}
 	change.Result = d.Result
 	return nil

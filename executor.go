@@ -184,7 +184,7 @@ func (x *Executor) addStep(step *binding) error {
 // index makes a tool and its compensation known by the name that operations are
 // keyed by.
 func (x *Executor) index(b *binding) {
-	b.sealed = x.settings.codec != nil
+	b.sealed, b.resultLimit = x.settings.codec != nil, x.settings.resultLimit
 	x.byKey[b.identity] = b
 	if b.undo != nil {
 		x.index(b.undo)

@@ -215,8 +215,17 @@ func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.C
 		c.Flags = store.FlagUnencodable
 		return c
 	}
-	c.Result = encoded
+	c.Result, c.Flags = b.kept(encoded)
 	return c
+}
+
+// kept is what is stored of a result: nothing above the limit, where the resource
+// stands for it (R47).
+func (b *binding) kept(encoded []byte) ([]byte, uint8) {
+	if b.resultLimit > 0 && len(encoded) > b.resultLimit {
+		return nil, store.FlagOversize
+	}
+	return encoded, 0
 }
 
 // agrees compares what the far side shows with what was accepted, field by

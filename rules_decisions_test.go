@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -230,4 +231,35 @@ func TestR52WhatIsErasedIsNotAllowedToRun(t *testing.T) {
 		ann.decides(operation, settle.DecideFail)
 		ann.decides(waits, settle.DecideDeny)
 	})
+}
+
+// The limit of results holds wherever one comes from.
+func TestR47AResultThatIsFoundOrGivenHasTheSameLimit(t *testing.T) {
+	g := onFile(t)
+	large := part{ID: strings.Repeat("x", 200)}
+	finds := lost(settle.Contract{})
+	finds.Lookup = func(_ context.Context, q settle.Query[part], _ partArgs) (settle.Evidence, error) {
+		return q.Happened("r-1", large), nil
+	}
+	given := lost(settle.Contract{NoLookup: true})
+	given.Name = "given"
+	x := g.executorWith(settle.WithResultLimit(100), settle.WithTools(finds, given))
+	found := g.want(x, partCall("lost", "x"), settle.StatusCompleted)
+
+	waits := g.want(x, partCall("given", "x"), settle.StatusManual)
+	ann := settle.WithOperator(context.Background(), settle.Operator{Name: "ann"})
+	c, err := x.Queue().Get(ann, waits.Operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = x.Queue().Decide(ann, settle.Decision{Operation: waits.Operation, Version: c.Version, ID: uuid.NewString(),
+		Kind: settle.DecideHappened, Reason: "seen", Resource: "r-1", Result: args(large)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, out := range map[string]settle.Outcome{"found": found, "given": g.want(x, partCall("given", "x"), settle.StatusCompleted)} {
+		if row := g.row(out); len(row.Result) > 0 || row.Flags&store.FlagOversize == 0 || out.Reason != "result_too_large" || out.Resource != "r-1" {
+			t.Errorf("a large result that was %s: %d bytes are stored, and told is %s", name, len(row.Result), out.ForModel())
+		}
+	}
 }
