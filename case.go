@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/settle-go/settle/internal/canonical"
 	"github.com/settle-go/settle/store"
 )
@@ -253,9 +251,4 @@ func (x *Executor) askForTwo(ctx context.Context, b *binding) error {
 	err := x.persist(detached(ctx), func(ctx context.Context) error { return x.ledger.Declare(ctx, b.record()) })
 	b.declared.Store(err == nil)
 	return err
-}
-
-// isCompensation says whether the operation undoes another one.
-func isCompensation(o store.Operation) bool {
-	return o.Source == store.FromOriginal && o.Parent != uuid.Nil
 }

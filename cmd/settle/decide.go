@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -215,13 +216,29 @@ func (a *app) decided(c settle.Case, id, what string) error {
 		fmt.Fprintf(a.out, "Proposed: %s. The operation is still %s, at version %d (decision %s).\n", what, c.State, c.Version, id)
 		fmt.Fprintf(a.out, "A second person confirms it:\n  %s\n", v.Next)
 	default:
-		fmt.Fprintf(a.out, "Decided: %s. The operation is %s, at version %d (decision %s).\n", what, c.State, c.Version, id)
+		fmt.Fprintf(a.out, "%s. The operation is %s, at version %d (decision %s).\n", taken(c, what), c.State, c.Version, id)
 	}
 	if c.Proposed {
 		return errSecondPerson
 	}
 	return nil
 }
+
+// taken says what was decided; of a confirmation, what was confirmed.
+func taken(c settle.Case, what string) string {
+	if what != confirms {
+		return "Decided: " + what
+	}
+	for _, e := range slices.Backward(c.Events) {
+		if kind, _, _ := strings.Cut(e.Text, ":"); e.Kind == "decided" {
+			return "Confirmed: " + shown(kind)
+		}
+	}
+	return "Confirmed"
+}
+
+// confirms is the second person's decision.
+const confirms = "confirm"
 
 func (a *app) queueConfirm() *cobra.Command {
 	var f decisionFlags
@@ -230,7 +247,7 @@ func (a *app) queueConfirm() *cobra.Command {
 		Args: arguments(1, "OPERATION"), ValidArgsFunction: a.completeCases, DisableFlagsInUseLine: true}
 	f.add(c, "how you made sure, in words")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return a.deciding(c.Context(), &f, args[0], "confirm", func(ctx context.Context, d *desk) (settle.Case, error) {
+		return a.deciding(c.Context(), &f, args[0], confirms, func(ctx context.Context, d *desk) (settle.Case, error) {
 			return d.queue.Confirm(ctx, args[0], f.version.n, f.id, f.reason)
 		})
 	}

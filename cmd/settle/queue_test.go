@@ -195,6 +195,8 @@ func TestR41TwoPersonsDecide(t *testing.T) {
 		if decided.State != "failed" {
 			t.Errorf("confirmed: %+v", decided)
 		}
+		again := bo.run(0, "queue", "confirm", reference, "--version", version, "--reason", "I asked them too", "--id", decided.ID)
+		contains(t, again.out, "Confirmed: fail. The operation is failed")
 	})
 }
 
