@@ -128,7 +128,6 @@ func (c *opened) view(x *Executor) Case {
 	if len(c.file.Proposal) > 0 && json.Unmarshal(c.file.Proposal, &p) == nil && p.Covers == row.Version {
 		v.Proposal = &CaseProposal{Kind: p.Kind, Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, At: p.At}
 	}
-	v.Proposed = v.Proposal != nil
 	return v
 }
 

@@ -67,7 +67,7 @@ type proposal struct {
 	Decision
 	Operator string    `json:"operator"`
 	At       time.Time `json:"at"`
-	Covers   int       `json:"covers"`
+	Covers   int       `json:"covers"` // as in [store.CaseEntry.Proposed]
 	// Result is the decision's, where it has one; Sealed is the same under a codec (R56).
 	Result json.RawMessage `json:"Result,omitempty"`
 	Sealed []byte          `json:"sealed,omitempty"`

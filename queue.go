@@ -180,7 +180,7 @@ func readCursor(cursor string) (c store.CaseCursor, err error) {
 func summarize(x *Executor, e store.CaseEntry) CaseSummary {
 	return CaseSummary{Operation: e.Entry.ID.String(), Tool: x.toolName(e.Entry.Tool), Tenant: e.Entry.Of.TenantName,
 		State: e.Entry.State.String(), Reason: e.Case.Reason, Incident: e.Case.Incident, Version: e.Entry.Version,
-		OpenedAt: e.Case.OpenedAt, ClosedAt: e.Case.ClosedAt, Owner: e.Case.Holder, Proposed: len(e.Case.Proposal) > 0}
+		OpenedAt: e.Case.OpenedAt, ClosedAt: e.Case.ClosedAt, Owner: e.Case.Holder, Proposed: e.Proposed()}
 }
 
 // toolName is today's name of a tool that operations are keyed by an older name of.

@@ -178,6 +178,10 @@ func TestR41TwoPersons(t *testing.T) {
 		if _, err := p.x.Queue().Confirm(bob.ctx, out.Operation, bob.sees(out.Operation).Version, id, "yes"); !errors.Is(err, settle.ErrNoProposal) {
 			w.Errorf("a void proposal: %v, want ErrNoProposal", err)
 		}
+		page, err := p.x.Queue().List(bob.ctx, settle.QueueFilter{})
+		if err != nil || len(page.Cases) != 1 || page.Cases[0].Proposed {
+			w.Errorf("the queue lists a void proposal as one that waits: %+v, %v", page.Cases, err)
+		}
 		ann.decides(out.Operation, settle.DecideFail)
 		if _, err := p.x.Queue().Confirm(bob.ctx, out.Operation, bob.sees(out.Operation).Version, id, "asked them"); err != nil {
 			w.Fatal(err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -217,6 +218,15 @@ type Case struct {
 type CaseEntry struct {
 	Case  Case
 	Entry Entry
+}
+
+// Proposed says that the case's proposal still waits: it names the version that it
+// covers, and whatever has happened since voids it (R41).
+func (e CaseEntry) Proposed() bool {
+	var p struct {
+		Covers int `json:"covers"`
+	}
+	return len(e.Case.Proposal) > 0 && json.Unmarshal(e.Case.Proposal, &p) == nil && p.Covers == e.Entry.Version
 }
 
 // ToolRecord is what the ledger knows of a tool for people who work without its

@@ -208,7 +208,7 @@ func (a *app) checkQueue(ctx context.Context, d *desk) ([]check, error) {
 		for _, c := range cases {
 			open++
 			free += ifElse(c.Case.Holder == "", 1, 0)
-			proposed += ifElse(len(c.Case.Proposal) > 0, 1, 0)
+			proposed += ifElse(c.Proposed(), 1, 0)
 			if oldest.IsZero() {
 				oldest = c.Case.OpenedAt
 			}
