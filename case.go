@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,6 +91,23 @@ func (q *Queue) Get(ctx context.Context, reference string) (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
+	return q.shown(ctx, c)
+}
+
+// left is how a case stands after what its operator was allowed to do. Who may not
+// look at it is told that it was done, and no more.
+func (q *Queue) left(ctx context.Context, reference string) (Case, error) {
+	c, err := q.open(ctx, reference, "show")
+	switch {
+	case errors.Is(err, ErrNotAllowed):
+		return Case{CaseSummary: summarize(q.x, store.CaseEntry{Case: c.file, Entry: c.entry})}, nil
+	case err != nil:
+		return Case{}, err
+	}
+	return q.shown(ctx, c)
+}
+
+func (q *Queue) shown(ctx context.Context, c *opened) (Case, error) {
 	events, err := q.x.ledger.Events(ctx, c.entry.ID, 0)
 	if err != nil {
 		return Case{}, err

@@ -84,7 +84,7 @@ func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
 	if err != nil {
 		return Case{}, q.refused(ctx, c, string(d.Kind), err)
 	}
-	return q.Get(ctx, d.Operation)
+	return q.left(ctx, d.Operation)
 }
 
 // Confirm is the second person's word on a proposal. The version is the one that
@@ -97,7 +97,7 @@ func (q *Queue) Confirm(ctx context.Context, reference string, version int, id, 
 	if err := q.confirm(ctx, c, version, id, reason); err != nil {
 		return Case{}, q.refused(ctx, c, "confirm", err)
 	}
-	return q.Get(ctx, reference)
+	return q.left(ctx, reference)
 }
 
 func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason string) error {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,36 +144,6 @@ func (f QueueFilter) store() (store.CaseFilter, error) {
 	var err error
 	filter.After, err = readCursor(f.Cursor)
 	return filter, err
-}
-
-// writeCursor and readCursor keep a page's end as text: the instant in
-// microseconds and the case's id.
-func writeCursor(c store.CaseCursor) string {
-	text := fmt.Sprintf("%d.%s", c.OpenedAt.UnixMicro(), c.ID)
-	return base64.RawURLEncoding.EncodeToString([]byte(text))
-}
-
-// ErrCursor: the cursor of a page isn't one that a page before it gave.
-var ErrCursor = errors.New("settle: the cursor isn't one that a page before it gave")
-
-func readCursor(cursor string) (c store.CaseCursor, err error) {
-	if cursor == "" {
-		return c, nil
-	}
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return c, ErrCursor
-	}
-	var micros int64
-	var id string
-	if _, err := fmt.Sscanf(strings.Replace(string(text), ".", " ", 1), "%d %s", &micros, &id); err != nil {
-		return c, ErrCursor
-	}
-	if c.ID, err = uuid.Parse(id); err != nil {
-		return c, ErrCursor
-	}
-	c.OpenedAt = time.UnixMicro(micros).UTC()
-	return c, nil
 }
 
 func summarize(x *Executor, e store.CaseEntry) CaseSummary {
@@ -388,12 +357,12 @@ func (q *Queue) Look(ctx context.Context, reference string) (Case, error) {
 		if err := q.write(ctx, change); err != nil {
 			return Case{}, err
 		}
-		return q.Get(ctx, reference)
+		return q.left(ctx, reference)
 	}
 	if _, err := q.x.lookForPerson(ctx, c.entry, c.tool, "operator:"+c.operator.Name); err != nil {
 		return Case{}, outdated(c.entry.Operation, err)
 	}
-	return q.Get(ctx, reference)
+	return q.left(ctx, reference)
 }
 
 // write applies an operator's change. A row that moved on is stale.

@@ -263,3 +263,26 @@ func TestR47AResultThatIsFoundOrGivenHasTheSameLimit(t *testing.T) {
 		}
 	}
 }
+
+// A decision that was taken must not look refused.
+func TestR41WhoMayDecideAndNotLookIsTold(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.startWith(settle.WithTools(lost(settle.Contract{NoLookup: true})),
+			settle.WithOperatorPolicy(func(_ context.Context, a settle.OperatorAction) error {
+				if a.Action == "show" {
+					return errors.New("not theirs to look at")
+				}
+				return nil
+			}))
+		operation := p.waitsForTwo()
+		ann := p.person("ann")
+		if _, err := p.x.Queue().Get(ann.ctx, operation); !errors.Is(err, settle.ErrNotAllowed) {
+			w.Errorf("looking at it: %v, want ErrNotAllowed", err)
+		}
+		c, err := p.x.Queue().Decide(ann.ctx, settle.Decision{Operation: operation, Version: w.only("lost").Version, ID: uuid.NewString(),
+			Kind: settle.DecideFail, Reason: "asked them"})
+		if err != nil || c.State != "failed" || c.Task != "" || len(c.Events) > 0 {
+			w.Errorf("deciding it: %+v, %v", c, err)
+		}
+	})
+}
