@@ -72,9 +72,11 @@ func TestR42ALookThatNobodyCanTakeMovesTheCaseOnce(t *testing.T) {
 	onEachLedger(t, func(w *world) {
 		p := w.start(lost(settle.Contract{NoLookup: true}))
 		out := w.want(p.call(partCall("lost", "x")), settle.StatusManual)
-		if _, events := p.looks(out.Operation); events != 1 {
-			w.Errorf("a tool that can't look: %d events, want 1 that says so", events)
+		c, events := p.looks(out.Operation)
+		if events != 1 || c.Verdict != "inconclusive" {
+			w.Errorf("a tool that can't look: %d events, want 1, and the verdict is %q", events, c.Verdict)
 		}
+		w.says(c.Events[len(c.Events)-1].Text, "can't ask its far side")
 		if _, events := w.startWith().looks(out.Operation); events > 1 {
 			w.Errorf("a worker without the tool: %d events, want at most one", events)
 		}
