@@ -268,8 +268,8 @@ func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (
 }
 
 // compensateSteps corrects a composite's completed steps, the last first, also
-// those that were done before it was corrected (R13), and
-// stops at one that isn't corrected, or of which nobody knows yet.
+// those that were done before it was corrected (R13), and stops at one that isn't
+// corrected, or of which nobody knows yet.
 func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Entry) (Outcome, error) {
 	children, err := x.stepsOf(ctx, e.Of.TenantName, e.Operation)
 	if err != nil {
@@ -287,7 +287,7 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 	})
 	out := Outcome{Status: StatusCompleted, Tool: undoName(x.toolName(e.Tool)), Recorded: true}
 	for _, child := range children {
-		if isCompensation(child.Operation) || child.State.Settled() && child.State != store.Completed {
+		if child.State.Settled() && child.State != store.Completed {
 			continue
 		}
 		one, err := x.compensate(ctx, p, child)
