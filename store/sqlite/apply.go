@@ -12,9 +12,18 @@ import (
 )
 
 const (
-	decided       = `SELECT 1 FROM settle_event WHERE operation = ? AND decision = ? AND decision IS NOT NULL`
-	otherResource = `SELECT 1 FROM settle_operation
-		WHERE tool = ? AND resource_digest = ? AND resource_digest IS NOT NULL AND state = 'completed' AND id <> ? LIMIT 1`
+	decided = `SELECT 1 FROM settle_event WHERE operation = ? AND decision = ? AND decision IS NOT NULL`
+	// From shelf to shelf of the index, and on each for the resource.
+	otherResource = `WITH RECURSIVE shelf (n) AS (
+			SELECT (SELECT seq >> 9 FROM settle_operation WHERE tool = ?1 AND resource_digest IS NOT NULL AND state = 'completed'
+				ORDER BY seq >> 9 LIMIT 1)
+			UNION ALL
+			SELECT (SELECT seq >> 9 FROM settle_operation WHERE tool = ?1 AND resource_digest IS NOT NULL AND state = 'completed'
+				AND seq >> 9 > n ORDER BY seq >> 9 LIMIT 1) FROM shelf WHERE n IS NOT NULL
+		)
+		SELECT 1 FROM shelf CROSS JOIN settle_operation o
+		WHERE o.tool = ?1 AND o.seq >> 9 = shelf.n AND o.resource_digest = ?2 AND o.resource_digest IS NOT NULL
+			AND o.state = 'completed' AND o.id <> ?3 LIMIT 1`
 	formerResource = `SELECT 1 FROM settle_outcome WHERE tool = ? AND resource_digest = ?`
 	otherUnique    = `SELECT 1 FROM settle_operation
 		WHERE unique_digest = ? AND unique_digest IS NOT NULL AND state <> 'failed' AND id <> ?`
