@@ -58,12 +58,20 @@ type ending struct {
 	open *Outcome
 }
 
-// launch runs an operation that this call has started and waits for its
-// outcome, or for the caller to go.
-func (f *flow) launch(ctx context.Context, row *store.Operation) Outcome {
-	j := &job{x: f.x, r: f.request, owner: f.owner, row: *row, asked: f.asked, caller: ctx, span: f.span,
+// start begins to run an operation that this call has claimed.
+func (f *flow) start(ctx context.Context, row *store.Operation) {
+	f.job = &job{x: f.x, r: f.request, owner: f.owner, row: *row, asked: f.asked, caller: ctx, span: f.span,
 		began: time.Now(), approved: f.granted, duplicates: f.duplicates, done: make(chan struct{})}
-	f.x.begin(j)
+	f.x.begin(f.job)
+}
+
+// launch runs an operation that this call has claimed, unless it runs already, and
+// waits for its outcome, or for the caller to go.
+func (f *flow) launch(ctx context.Context, row *store.Operation) Outcome {
+	if f.job == nil {
+		f.start(ctx, row)
+	}
+	j := f.job
 	select {
 	case <-j.done:
 		return j.out

@@ -310,12 +310,20 @@ func (x *Executor) runAll(ctx context.Context, requests []*request, outs []Outco
 	}
 	x.claimTogether(ctx, flows)
 	var group sync.WaitGroup
+	var started []*flow // which are only waited for
 	for _, f := range flows {
+		if f.job != nil {
+			started = append(started, f)
+			continue
+		}
 		group.Add(1)
 		x.crew.run(func() {
 			defer group.Done()
 			outs[f.index] = f.go1(ctx)
 		})
+	}
+	for _, f := range started {
+		outs[f.index] = f.go1(ctx)
 	}
 	group.Wait()
 }

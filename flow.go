@@ -29,8 +29,10 @@ type flow struct {
 	// asked is when the claim was sent: a lease is never longer than the time
 	// since then allows (R22).
 	asked time.Time
-	// claimed is the answer of a claim that was made together with others.
+	// claimed is the answer of a claim that was made together with others, job what
+	// it has started already.
 	claimed *store.Claimed
+	job     *job
 
 	// waitUntil bounds how long the call waits for others (R17).
 	waitUntil    time.Time
@@ -223,7 +225,11 @@ func (x *Executor) claimTogether(ctx context.Context, flows []*flow) {
 		return
 	}
 	for i, f := range together {
-		f.asked, f.claimed = asked, &answers[i]
+		c := &answers[i]
+		f.asked, f.claimed = asked, c
+		if c.Won && c.Operation.State == store.Running && len(c.Others) == 0 {
+			f.start(f.span.ctx, &c.Operation)
+		}
 	}
 }
 

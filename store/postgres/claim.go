@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -179,8 +181,14 @@ func (w *wave) claimOne(ctx context.Context) error {
 	return nil
 }
 
-// claimMany makes several plain claims in one statement.
+// claimMany makes several plain claims in one batch, in the order of their keys:
+// two calls that inserted in opposite order would wait for one another.
 func (w *wave) claimMany(ctx context.Context) error {
+	order := slices.Clone(w.open)
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := &w.claims[a].Operation, &w.claims[b].Operation
+		return cmp.Or(bytes.Compare(x.Intent[:], y.Intent[:]), bytes.Compare(x.Slot[:], y.Slot[:]))
+	})
 	var b pgx.Batch
 	likely, known := false, true
 	for i := range w.claims {
@@ -189,17 +197,11 @@ func (w *wave) claimMany(ctx context.Context) error {
 	if !known {
 		w.queueBind(&b)
 	}
-	won := map[uuid.UUID]time.Time{}
-	args, tails := claimArrays(w.claims)
-	b.Queue(w.ledger.sql.claimMany, args...).Query(func(rows pgx.Rows) error {
-		var id uuid.UUID
-		var at time.Time
-		_, err := pgx.ForEachRow(rows, []any{(*key)(&id), (*instant)(&at)}, func() error {
-			won[id] = at
-			return nil
-		})
-		return err
-	})
+	at, tails := make([]time.Time, len(w.claims)), make([][]byte, len(w.claims))
+	for _, i := range order {
+		tails[i] = firstTail(&w.claims[i])
+		w.statement(&w.claims[i], tails[i], &at[i]).queue(&b)
+	}
 	var slots []slot
 	if likely {
 		slots = w.queueSlots(&b)
@@ -208,8 +210,8 @@ func (w *wave) claimMany(ctx context.Context) error {
 		return err
 	}
 	for i := range w.claims {
-		if at, ok := won[w.claims[i].Operation.ID]; ok {
-			w.won(i, tails[i], at)
+		if !at[i].IsZero() {
+			w.won(i, tails[i], at[i])
 		}
 	}
 	switch {

@@ -26,8 +26,8 @@
 //
 // Every call is one statement, or one pipelined batch, in a transaction of its
 // own: nothing stays open between two calls. Where more claims, or more ends, of
-// first executions are under way than the process has cores (or half of the
-// pool's connections), those that come then share a round trip and a commit.
+// first executions are under way than half as many as the process has cores, or
+// the pool connections, those that come then share a round trip and a commit.
 //
 //	call                                         round trips  commits that write
 //	Intent, new or known                         1            1 or 0

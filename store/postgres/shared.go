@@ -47,10 +47,11 @@ const (
 	impatience = 100 * time.Millisecond
 )
 
-// newShared lets as many statements fly alone as the process has cores to work on
-// them, and no more than half of the pool's connections.
+// newShared lets half as many statements fly alone as the process has cores to
+// work on them, and no more than half of the pool's connections: the other half is
+// for those of the other kind.
 func newShared(l *Ledger) *shared {
-	limit := max(1, min(runtime.GOMAXPROCS(0), int(l.pool.Config().MaxConns)/2))
+	limit := max(1, min(runtime.GOMAXPROCS(0), int(l.pool.Config().MaxConns))/2)
 	return &shared{ledger: l, limit: limit, patience: impatience}
 }
 

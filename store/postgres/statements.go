@@ -22,7 +22,7 @@ var sqlFiles embed.FS
 
 // statements holds the texts of folder sql, made for one schema.
 type statements struct {
-	claim, claimFirst, claimMany string
+	claim, claimFirst string
 
 	lockLimit, lockBriefly, bind, unbind, lockContracts string
 	numberResources, lockResources                      string
@@ -55,7 +55,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 	t.parts["behind_dead"] = fmt.Sprintf("interval '%d seconds'", int64(store.BehindDead.Seconds()))
 	t.parts["grace"] = fmt.Sprintf("interval '%d microseconds'", store.ClosedGrace.Microseconds())
 	s := statements{
-		claim: t.of("claim"), claimFirst: t.of("claim_first"), claimMany: t.of("claim_many"),
+		claim: t.of("claim"), claimFirst: t.of("claim_first"),
 		lockLimit: t.of("lock_limit"), lockBriefly: t.of("lock_briefly"), bind: t.of("bind"), lockContracts: t.of("lock_contracts"),
 		numberResources: t.of("number_resources"), lockResources: t.of("lock_resources"),
 		enterSingles: t.of("enter_singles"), lockSingles: t.of("lock_singles"), lockGuards: t.of("lock_guards"), claimGuarded: t.of("claim_guarded"), unbind: t.of("unbind"),

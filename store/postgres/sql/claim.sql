@@ -40,25 +40,3 @@ WHERE EXISTS (SELECT FROM bound)
    OR EXISTS (SELECT FROM settle.contract WHERE intent = $2::uuid AND tool = $6::text AND digest = $8::uuid)
 ON CONFLICT (intent, slot, number) DO NOTHING
 RETURNING tail_at
-
--- The claims of one model turn, in the order of their keys: two calls that
--- inserted in opposite order would wait for one another. Their contracts were
--- pinned by the statement before (bind).
--- name: claim_many
-{claimed}
-SELECT k.id, k.intent, k.tenant, k.slot, k.number, k.tool, k.class::settle.class, k.contract, k.source, k.node, k.occurrence,
-    k.parent, k.owner, k.run, k.batch, k.visibility, k.escalate, k.fingerprint, k.fields, k.arguments, k.call_id, k.trace,
-    t.now + k.lease, t.now + k.lease, t.now + k.moment, t.now + k.key_window, t.now, t.now, t.now, t.now,
-    k.hash, k.actor, k.reason, 'running', 1, 1, k.retention, k.flags
-FROM (SELECT clock_timestamp() AS now) t, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::text[], $7::text[], $8::uuid[],
-        $9::text[], $10::uuid[], $11::int[], $12::uuid[], $13::uuid[], $14::uuid[], $15::uuid[], $16::bigint[], $17::bigint[],
-        $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::interval[], $24::interval[], $25::interval[],
-        $26::bytea[], $27::text[], $28::text[], $29::bigint[], $30::smallint[])
-    AS k(id, intent, tenant, slot, number, tool, class, contract,
-        source, node, occurrence, parent, owner, run, batch, visibility, escalate,
-        fingerprint, fields, arguments, call_id, trace, lease, moment, key_window,
-        hash, reason, actor, retention, flags)
-WHERE EXISTS (SELECT FROM settle.contract c WHERE c.intent = k.intent AND c.tool = k.tool AND c.digest = k.contract)
-ORDER BY k.intent, k.slot
-ON CONFLICT (intent, slot, number) DO NOTHING
-RETURNING id, tail_at
