@@ -14,6 +14,8 @@ type filler struct {
 	// table is a table's name as a statement has it; columns are its columns.
 	table   func(name string) string
 	columns func(ctx context.Context, table string) ([]string, error)
+	// numbered is the column of operation that the database numbers itself, if any.
+	numbered string
 	// copy inserts one row of values for each n from first to last, made from the
 	// rows of the table that the condition selects, which are called one.
 	copy func(ctx context.Context, table, condition, values string, first, last int) error
@@ -69,6 +71,9 @@ func (f *filler) fill(ctx context.Context, c copies) error {
 		{"event", "operation = " + own, f.made, c.n, map[string]string{"operation": f.id("n")}},
 		{"case", "operation = " + own, f.made, c.n, map[string]string{"id": f.random16, "operation": f.id("n")}},
 	} {
+		if t.name == "operation" && f.numbered != "" {
+			t.new[f.numbered] = "NULL"
+		}
 		for column, expression := range c.change[t.name] {
 			t.new[column] = expression
 		}

@@ -129,7 +129,7 @@ func sqliteFiller(path string) filler {
 		return errors.Join(do(conn), conn.Close(), db.Close())
 	}
 	return filler{
-		table: table, began: time.Now(),
+		table: table, began: time.Now(), numbered: "seq",
 		columns: func(ctx context.Context, name string) (names []string, err error) {
 			err = with(ctx, func(conn *sql.Conn) error {
 				var all string
