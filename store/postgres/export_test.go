@@ -20,3 +20,14 @@ func Waiting(l *Ledger) int {
 	}
 	return n
 }
+
+// Busy is how many claims and ends are under way, or wait for one that is.
+func Busy(l *Ledger) int {
+	n := Waiting(l)
+	for _, s := range []*shared{l.claims, l.ends} {
+		s.mu.Lock()
+		n += s.flying
+		s.mu.Unlock()
+	}
+	return n
+}
