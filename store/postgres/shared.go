@@ -120,13 +120,19 @@ func (s *shared) called(p *passenger) error {
 }
 
 // board queues a statement, or returns nil where it may fly alone at once: landed
-// must follow then.
+// must follow then. What is queued gets bytes that the caller can't change: it may
+// have left by the time that they are sent.
 func (s *shared) board(ctx context.Context, place [32]byte, st statement) *passenger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flying < s.limit {
 		s.flying++
 		return nil
+	}
+	for i, arg := range st.args {
+		if b, ok := arg.([]byte); ok {
+			st.args[i] = bytes.Clone(b)
+		}
 	}
 	p := &passenger{statement: st, place: place, ctx: ctx, done: make(chan struct{})}
 	s.waiting = append(s.waiting, p)

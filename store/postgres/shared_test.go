@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -267,6 +268,39 @@ func TestR24ACallerWhoLeavesAGroupLeavesItsWriteOpen(t *testing.T) {
 	}
 	if state := c.state(pair[0]); state != store.Completed {
 		t.Errorf("the operation of who left is %s", state)
+	}
+}
+
+// What a caller left behind is written as it was, whatever the caller does with
+// its memory then.
+func TestR24ACallerWhoLeavesAGroupMayUseItsBytesAgain(t *testing.T) {
+	t.Parallel()
+	c := newCrossing(t, forever)
+	pair := c.running(2)
+	ctx, leave := context.WithCancel(t.Context())
+	change := storetest.Completion(pair[0], "r-0")
+	result := bytes.Clone(change.Result)
+	left := c.inBackground(ctx, change)
+	stayed := c.inBackground(t.Context(), storetest.Completion(pair[1], "r-1"))
+	c.wait(2)
+	// The group is held back while it prepares its statements: its values follow.
+	gate := make(chan struct{})
+	c.gate.Store(&gate)
+	c.release()
+	c.wait(0)
+	leave()
+	unanswered(t, <-left)
+	clear(change.Result)
+	close(gate)
+	if err := <-stayed; err != nil {
+		t.Error(err)
+	}
+	entry, err := c.Get(t.Context(), c.intent.TenantName, pair[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry.State != store.Completed || !bytes.Equal(entry.Result, result) {
+		t.Errorf("the write of who left recorded %s with the result %q, want completed with %q", entry.State, entry.Result, result)
 	}
 }
 
