@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -182,6 +183,13 @@ func (s statement) queue(b *pgx.Batch) {
 
 func (s statement) fetch(ctx context.Context, c conn) error {
 	return optional(c.QueryRow(ctx, s.sql, s.args...).Scan(s.fields...))
+}
+
+// forget empties what the statement scanned into.
+func (s statement) forget() {
+	for _, field := range s.fields {
+		reflect.ValueOf(field).Elem().SetZero()
+	}
 }
 
 // fetch sends one statement by itself.

@@ -191,7 +191,8 @@ func (s *shared) next() []*passenger {
 
 // together sends a group in one transaction. Where the server refuses one of its
 // statements, or one of them meets a lock, nothing of it is written and each goes
-// on alone.
+// on alone, without what the group was answered until then: it may come too late
+// now, and a row that isn't there scans nothing.
 func (s *shared) together(group []*passenger) {
 	slices.SortFunc(group, func(a, b *passenger) int { return bytes.Compare(a.place[:], b.place[:]) })
 	ctx, cancel := contextOf(group)
@@ -208,6 +209,7 @@ func (s *shared) together(group []*passenger) {
 	var refused *pgconn.PgError
 	back := errors.As(err, &refused) && store.Unwritten(fromWrite(err))
 	for _, p := range group {
+		p.forget()
 		p.err, p.alone = err, back
 	}
 }

@@ -194,6 +194,42 @@ func TestAWriteThatTheServerRefusesTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
+// What a group was answered before the server took it back is nobody's answer:
+// whose write comes too late when it goes on alone is told so.
+func TestR19AnAnswerThatWasTakenBackIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCrossing(t, forever)
+	all := c.running(17)
+	refused := storetest.Completion(all[16], "r-bad") // the last in the order of keys
+	refused.Kind = "no text of the database: \x00"
+	var results []<-chan error
+	for _, o := range all[:16] {
+		for _, resource := range []string{"r-1 of ", "r-2 of "} {
+			results = append(results, c.inBackground(t.Context(), storetest.Completion(o, resource+o.ID.String())))
+		}
+	}
+	bad := c.inBackground(t.Context(), refused)
+	c.wait(len(results) + 1)
+	c.release()
+	if err := <-bad; !store.Unwritten(err) {
+		t.Errorf("the refused write gave the error %v", err)
+	}
+	for i := 0; i < len(results); i += 2 {
+		made := 0
+		for _, result := range results[i : i+2] {
+			var stale *store.StaleError
+			if err := <-result; err == nil {
+				made++
+			} else if !errors.As(err, &stale) {
+				t.Error(err)
+			}
+		}
+		if made != 1 {
+			t.Errorf("of two ends of one operation %d are said to be made", made)
+		}
+	}
+}
+
 func TestALockedRowHoldsUpNoOtherWrite(t *testing.T) {
 	t.Parallel()
 	t.Run("of those that travel with it", func(t *testing.T) {
