@@ -31,3 +31,6 @@ func Busy(l *Ledger) int {
 	}
 	return n
 }
+
+// LockBriefly is the statement that bounds how long a group waits for locks.
+func LockBriefly(l *Ledger) string { return l.sql.lockBriefly }

@@ -104,6 +104,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Ledger, e
 		return nil, err
 	}
 	limit := lockLimit{wait: c.lockWait, session: session > 0 && session <= c.lockWait}
+	if limit.session {
+		limit.wait = session
+	}
 	texts, err := newStatements(c.schema, limit)
 	if err != nil {
 		return nil, err

@@ -262,6 +262,23 @@ func TestALockedRowHoldsUpNoOtherWrite(t *testing.T) {
 	})
 }
 
+// Company makes no lock wait longer than the ledger or the role allows.
+func TestWritesThatTravelTogetherKeepAShorterLockWait(t *testing.T) {
+	t.Parallel()
+	w := newLedgerWorld(t)
+	role := w.db.Pool(t, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "30ms" })
+	for want, l := range map[string]*postgres.Ledger{
+		"100ms": w.Ledger,
+		"40ms":  open(t, w.pool, w.schema, postgres.WithLockWait(40*time.Millisecond)),
+		"30ms":  open(t, role, w.schema),
+	} {
+		var got string
+		if err := w.pool.QueryRow(t.Context(), postgres.LockBriefly(l)).Scan(&got); err != nil || got != want {
+			t.Errorf("writes that travel together wait %s for a lock (%v), want %s", got, err, want)
+		}
+	}
+}
+
 func TestR24ACallerWhoLeavesTheQueueWroteNothing(t *testing.T) {
 	t.Parallel()
 	c := newCrossing(t, forever)

@@ -50,6 +50,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		return statements{}, err
 	}
 	t.parts["limit_ms"] = limit.literal()
+	t.parts["brief_ms"] = limit.brief()
 	t.parts["clock"] = limit.clock()
 	t.parts["purged"] = fmt.Sprintf("%d::smallint", store.FlagPurged)
 	t.parts["behind_dead"] = fmt.Sprintf("interval '%d seconds'", int64(store.BehindDead.Seconds()))
@@ -81,11 +82,16 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 // the clock, since a session's settings don't survive a pooler between
 // transactions; where the session has a limit already, it is left out.
 type lockLimit struct {
-	wait    time.Duration
+	wait    time.Duration // the shorter of the ledger's own and the session's
 	session bool
 }
 
 func (l lockLimit) literal() string { return fmt.Sprintf("'%dms'", l.wait.Milliseconds()) }
+
+// brief is how long statements wait that travel together.
+func (l lockLimit) brief() string {
+	return fmt.Sprintf("'%dms'", min(l.wait, impatience).Milliseconds())
+}
 
 func (l lockLimit) clock() string {
 	if l.session {

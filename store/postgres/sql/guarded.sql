@@ -9,7 +9,7 @@ SELECT set_config('lock_timeout', {limit_ms}, true)
 -- Statements of several callers that travel together meet locks that are held for
 -- a moment only; behind any other one they go on alone.
 -- name: lock_briefly
-SELECT set_config('lock_timeout', '100ms', true)
+SELECT set_config('lock_timeout', {brief_ms}, true)
 
 -- name: bind
 INSERT INTO settle.contract (intent, tool, digest)
