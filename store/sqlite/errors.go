@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	modernc "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -81,9 +82,22 @@ func explained(err error) error {
 	case lib.SQLITE_TOOBIG:
 		advice = "a value is larger than SQLite can store; lower the executor's size limits"
 	default:
-		return err
+		if !otherTables(err) {
+			return err
+		}
+		advice = "the ledger's tables aren't there or aren't this program's, though they were when it was opened; stop all programs that use the file, put it back (with its -wal) or restore it, and start again"
 	}
 	return fmt.Errorf("%s: %w", advice, err)
+}
+
+// otherTables says that one of the ledger's own tables changed below it. SQLite
+// has no code for it: the same one says that a handler has ended a transaction.
+func otherTables(err error) bool {
+	if code(err) != lib.SQLITE_ERROR {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "no such table: settle_") || strings.Contains(text, "table settle_")
 }
 
 // refusal says that the ledger worked as it should and refused: the error is

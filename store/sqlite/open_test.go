@@ -143,6 +143,20 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	version(sqlite.ReadOnly())
 }
 
+func TestALostTableIsSaidWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	i := w.intent()
+	w.exec(w.sql(), "DROP TABLE settle_operation")
+	_, written := w.Claim(w.ctx, storetest.Claim(storetest.Operation(i)))
+	_, read := w.List(w.ctx, store.Filter{})
+	for what, err := range map[string]error{"a claim": written, "reading": read} {
+		if w.unwritten(err).Again || !strings.Contains(err.Error(), "restore it") {
+			t.Errorf("%s without its table gave the error %v", what, err)
+		}
+	}
+}
+
 func TestReadOnlyReadsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
