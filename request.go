@@ -124,7 +124,7 @@ func newRequest(tool *binding, call Call, p Principal, t Task, limits canonical.
 		return nil, &invalidError{reason: "the arguments can't be read: " + err.Error()}
 	}
 	if value.Kind() != canonical.Object {
-		return nil, &invalidError{reason: "the arguments are no JSON object"}
+		return nil, &invalidError{reason: "the arguments are no JSON object; send them as the members of one"}
 	}
 	if call.Rounded {
 		if err := canonical.SafeRounded(value); err != nil {

@@ -66,7 +66,7 @@ const (
 	reasonTwice     = "a member's name occurs twice in one object; send each name once"
 	reasonNumber    = "expected a number as in RFC 8259 section 6: digits without leading zeros, no '+', digits on both sides of the point"
 	reasonControl   = "a control character in a string; escape it"
-	reasonUTF8      = "invalid UTF-8 in a string"
+	reasonUTF8      = "invalid UTF-8 in a string; send the text as UTF-8"
 	reasonEscape    = "expected an escape as in RFC 8259 section 7"
 	reasonSurrogate = "half a surrogate pair, or a pair in reversed order; escape a character beyond U+FFFF as high and low surrogate, or send it as UTF-8"
 )
