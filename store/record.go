@@ -230,7 +230,7 @@ func (e CaseEntry) Proposed() bool {
 }
 
 // ToolRecord is what the ledger knows of a tool for people who work without its
-// code: the command line, the console.
+// code: the command line.
 type ToolRecord struct {
 	Tool string
 	// Deciders is how many persons a decision takes (R41).
