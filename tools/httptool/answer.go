@@ -12,6 +12,7 @@ import (
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/tools/internal/retryafter"
 )
 
 // maxRefusal bounds the far side's text that a model is told, in bytes.
@@ -29,7 +30,7 @@ func (e *endpoint[In, Out]) judge(a *answer) (out Out, err error) {
 		}
 		return out, nil
 	case NotSent:
-		if wait, ok := retryAfter(a.header, time.Now()); ok {
+		if wait, ok := a.retryAfter(); ok {
 			return out, settle.NotSent(failed, settle.RetryAfter(wait))
 		}
 		return out, settle.NotSent(failed)
@@ -47,11 +48,16 @@ func (e *endpoint[In, Out]) judge(a *answer) (out Out, err error) {
 	}
 }
 
+// retryAfter is the wait that an answer asks for, if it does.
+func (a *answer) retryAfter() (time.Duration, bool) {
+	return retryafter.Wait(a.header.Get("Retry-After"), time.Now(), retryafter.Longest)
+}
+
 func (e *endpoint[In, Out]) meaning(a *answer) Meaning {
 	if m, ok := e.spec.Meanings[a.status]; ok {
 		return m
 	}
-	if _, wait := retryAfter(a.header, time.Time{}); wait && e.spec.ThrottlesBeforeActing &&
+	if _, wait := a.retryAfter(); wait && e.spec.ThrottlesBeforeActing &&
 		(a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable) {
 		return NotSent
 	}

@@ -1,11 +1,6 @@
 package httptool
 
-import (
-	"errors"
-	"net/http"
-	"strconv"
-	"time"
-)
+import "net/http"
 
 // Meaning is what an answer's status proves about the effect (R27).
 type Meaning uint8
@@ -44,21 +39,4 @@ func MeaningOf(status int) Meaning {
 		return Rejected
 	}
 	return Unknown
-}
-
-// longestWait bounds a Retry-After, so that no sum with it runs over.
-const longestWait = 3_650 * 24 * time.Hour
-
-// retryAfter reads the header, seconds or a date (RFC 9110 section 10.2.3).
-func retryAfter(header http.Header, now time.Time) (wait time.Duration, ok bool) {
-	text := header.Get("Retry-After")
-	seconds, err := strconv.ParseUint(text, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
-		return min(time.Duration(seconds)*time.Second, longestWait), true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(at.Sub(now), 0), longestWait), true
 }

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/retryafter"
 )
 
 // protected is a route's handler behind the ledger.
@@ -196,19 +196,9 @@ func final(status int) bool {
 
 // retryAfter is the wait that an answer asks for, 0 without one.
 func retryAfter(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
-		return min(time.Duration(seconds)*time.Second, longestWait)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(time.Until(at), 0), longestWait)
-	}
-	return 0
+	wait, _ := retryafter.Wait(h.Get("Retry-After"), time.Now(), retryafter.Longest)
+	return wait
 }
-
-// longestWait bounds a Retry-After, so that no sum with it runs over.
-const longestWait = 3_650 * 24 * time.Hour
 
 // stamp puts on an answer what it is: a replay, of which operation.
 func (p *protected) stamp(h http.Header, out settle.Outcome) {

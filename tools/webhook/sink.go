@@ -9,11 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/retryafter"
 )
 
 const (
@@ -172,16 +172,8 @@ func gone(status int) bool {
 	return false
 }
 
-// wait reads a Retry-After, in seconds or as a date (RFC 9110, section 10.2.3);
-// 0 where it is neither.
+// wait reads a Retry-After; 0 where it asks for nothing.
 func (s *Sink) wait(retryAfter string) time.Duration {
-	seconds, err := strconv.ParseUint(retryAfter, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // the longest that there is, then
-		return min(time.Duration(seconds)*time.Second, longestWait)
-	}
-	at, err := http.ParseTime(retryAfter)
-	if err != nil {
-		return 0
-	}
-	return min(max(at.Sub(now(s.clock)), 0), longestWait)
+	wait, _ := retryafter.Wait(retryAfter, now(s.clock), longestWait)
+	return wait
 }
