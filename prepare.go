@@ -110,7 +110,7 @@ func (x *Executor) schemaOf(raw []byte) (*schema.Schema, error) {
 	if s, ok := x.schemas.get(string(raw)); ok {
 		return s, nil
 	}
-	s, err := schema.Parse(schema.Foreign(raw))
+	s, err := schema.ParseForeign(raw)
 	if err == nil {
 		x.schemas.set(string(raw), s)
 	}

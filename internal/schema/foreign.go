@@ -43,6 +43,9 @@ func Foreign(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// ParseForeign is [Parse] of the schema of a tool that somebody else wrote.
+func ParseForeign(raw json.RawMessage) (*Schema, error) { return Parse(Foreign(raw)) }
+
 // values are the keywords whose values are no schemas.
 var values = []string{"const", "enum", "default", "examples"}
 

@@ -153,7 +153,7 @@ func schemaOf(info *einoschema.ToolInfo) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = schema.Parse(schema.Foreign(raw))
+	_, err = schema.ParseForeign(raw)
 	return raw, err
 }
 

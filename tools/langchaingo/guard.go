@@ -56,7 +56,7 @@ func Guard(x *settle.Executor, own ...Guarded) ([]tools.Tool, error) {
 		case seen[strings.ToUpper(name)]:
 			err = errors.New("its name is given twice, upper and lower case being one for langchaingo")
 		case len(g.Schema) > 0:
-			_, err = schema.Parse(schema.Foreign(g.Schema))
+			_, err = schema.ParseForeign(g.Schema)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("settlelangchaingo: guarded tool %q: %w", name, err))

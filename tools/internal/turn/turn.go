@@ -25,7 +25,7 @@ func Check(given json.RawMessage) error {
 	if len(given) == 0 {
 		return nil
 	}
-	if _, err := schema.Parse(schema.Foreign(given)); err != nil {
+	if _, err := schema.ParseForeign(given); err != nil {
 		return fmt.Errorf("its parameters are no JSON Schema that arguments can be checked against: %w", err)
 	}
 	return nil
