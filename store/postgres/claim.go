@@ -59,10 +59,8 @@ func (w *wave) claimAll(ctx context.Context) error {
 	switch {
 	case late:
 		err = w.readSlots(ctx)
-	case len(w.claims) == 1 && plain(&w.claims[0]):
-		err = w.claimOne(ctx)
 	case apart(w.claims):
-		err = w.claimMany(ctx)
+		err = w.claimPlain(ctx)
 	}
 	if err != nil {
 		return err
@@ -153,37 +151,9 @@ func (w *wave) statement(c *store.Claim, tail []byte, at *time.Time) statement {
 	return statement{text, args, []any{(*instant)(at)}}
 }
 
-// claimOne makes a single plain claim.
-func (w *wave) claimOne(ctx context.Context) error {
-	c := &w.claims[0]
-	var at time.Time
-	tail := firstTail(c)
-	claim := w.statement(c, tail, &at)
-	var b pgx.Batch
-	var slots []slot
-	var err error
-	if claim.queue(&b); c.Likely {
-		slots = w.queueSlots(&b)
-		err = w.conn.SendBatch(ctx, &b).Close()
-	} else {
-		err = claim.fetch(ctx, w.conn)
-	}
-	switch {
-	case err != nil:
-		return err
-	case !at.IsZero():
-		w.won(0, tail, at)
-	case c.Likely:
-		w.meet(slots)
-	default:
-		return w.readSlots(ctx)
-	}
-	return nil
-}
-
-// claimMany makes several plain claims in one batch, in the order of their keys:
-// two calls that inserted in opposite order would wait for one another.
-func (w *wave) claimMany(ctx context.Context) error {
+// claimPlain makes plain claims in one batch, in the order of their keys: two calls
+// that inserted in opposite order would wait for one another.
+func (w *wave) claimPlain(ctx context.Context) error {
 	order := slices.Clone(w.open)
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := &w.claims[a].Operation, &w.claims[b].Operation
@@ -194,7 +164,7 @@ func (w *wave) claimMany(ctx context.Context) error {
 	for i := range w.claims {
 		likely, known = likely || w.claims[i].Likely, known && w.claims[i].Known
 	}
-	if !known {
+	if !known && len(w.claims) > 1 { // one claim pins its contract itself
 		w.queueBind(&b)
 	}
 	at, tails := make([]time.Time, len(w.claims)), make([][]byte, len(w.claims))

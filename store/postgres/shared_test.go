@@ -96,6 +96,26 @@ func (c *crossing) inBackground(ctx context.Context, change store.Change) <-chan
 	return result
 }
 
+// pair makes two changes that wait together; the caller of the first can leave.
+func (c *crossing) pair(first, second store.Change) (leave func(), left, stayed <-chan error) {
+	c.t.Helper()
+	ctx, leave := context.WithCancel(c.t.Context())
+	left, stayed = c.inBackground(ctx, first), c.inBackground(c.t.Context(), second)
+	c.wait(2)
+	return leave, left, stayed
+}
+
+// hold lets the write go that flies, and holds back the group of those that waited
+// for it: while it prepares its statements, behind which its values follow.
+func (c *crossing) hold() (letGo func()) {
+	c.t.Helper()
+	gate := make(chan struct{})
+	c.gate.Store(&gate)
+	c.release()
+	c.wait(0)
+	return func() { close(gate) }
+}
+
 // wait waits until so many writes wait for the one that flies.
 func (c *crossing) wait(n int) {
 	c.t.Helper()
@@ -283,10 +303,7 @@ func TestR24ACallerWhoLeavesTheQueueWroteNothing(t *testing.T) {
 	t.Parallel()
 	c := newCrossing(t, forever)
 	pair := c.running(2)
-	ctx, leave := context.WithCancel(t.Context())
-	left := c.inBackground(ctx, storetest.Completion(pair[0], "r-0"))
-	stayed := c.inBackground(t.Context(), storetest.Completion(pair[1], "r-1"))
-	c.wait(2)
+	leave, left, stayed := c.pair(storetest.Completion(pair[0], "r-0"), storetest.Completion(pair[1], "r-1"))
 	leave()
 	if err := <-left; !store.Unwritten(err) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller who left the queue got the error %v", err)
@@ -305,17 +322,11 @@ func TestR24ACallerWhoLeavesAGroupLeavesItsWriteOpen(t *testing.T) {
 	t.Parallel()
 	c := newCrossing(t, forever)
 	pair := c.running(2)
-	ctx, leave := context.WithCancel(t.Context())
-	left := c.inBackground(ctx, storetest.Completion(pair[0], "r-0"))
-	stayed := c.inBackground(t.Context(), storetest.Completion(pair[1], "r-1"))
-	c.wait(2)
-	gate := make(chan struct{})
-	c.gate.Store(&gate)
-	c.release()
-	c.wait(0)
+	leave, left, stayed := c.pair(storetest.Completion(pair[0], "r-0"), storetest.Completion(pair[1], "r-1"))
+	letGo := c.hold()
 	leave()
 	unanswered(t, <-left)
-	close(gate)
+	letGo()
 	if err := <-stayed; err != nil {
 		t.Error(err)
 	}
@@ -330,21 +341,14 @@ func TestR24ACallerWhoLeavesAGroupMayUseItsBytesAgain(t *testing.T) {
 	t.Parallel()
 	c := newCrossing(t, forever)
 	pair := c.running(2)
-	ctx, leave := context.WithCancel(t.Context())
 	change := storetest.Completion(pair[0], "r-0")
 	result := bytes.Clone(change.Result)
-	left := c.inBackground(ctx, change)
-	stayed := c.inBackground(t.Context(), storetest.Completion(pair[1], "r-1"))
-	c.wait(2)
-	// The group is held back while it prepares its statements: its values follow.
-	gate := make(chan struct{})
-	c.gate.Store(&gate)
-	c.release()
-	c.wait(0)
+	leave, left, stayed := c.pair(change, storetest.Completion(pair[1], "r-1"))
+	letGo := c.hold()
 	leave()
 	unanswered(t, <-left)
 	clear(change.Result)
-	close(gate)
+	letGo()
 	if err := <-stayed; err != nil {
 		t.Error(err)
 	}
