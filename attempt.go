@@ -281,10 +281,9 @@ func (x *Executor) judge(b *binding, value any, err error) ending {
 	} else if end.encoded, err = encode(value); err != nil {
 		end.encoded, end.flags = nil, store.FlagUnencodable
 	}
-	end.resource, end.stored = cut(b.resource(value, end.encoded), maxResource), end.encoded
-	if len(end.encoded) > x.settings.resultLimit {
-		end.stored, end.flags = nil, end.flags|store.FlagOversize
-	}
+	end.resource = cut(b.resource(value, end.encoded), maxResource)
+	stored, oversize := kept(end.encoded, x.settings.resultLimit)
+	end.stored, end.flags = stored, end.flags|oversize
 	return end
 }
 

@@ -32,7 +32,7 @@ type binding struct {
 	steps   []*binding
 	// sealed says that a codec encrypts what is stored, secrets included (R56).
 	sealed bool
-	// resultLimit bounds what is stored of a result, in bytes; 0 is no bound (R47).
+	// resultLimit bounds what is stored of a result, in bytes (R47).
 	resultLimit int
 	// undo is the tool's compensation, or nil.
 	undo      *binding

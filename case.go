@@ -142,8 +142,7 @@ func (c *opened) view(x *Executor) Case {
 		Fields: redacted(row.Arguments),
 	}
 	v.Decisions = c.decisions(moment)
-	var p proposal
-	if len(c.file.Proposal) > 0 && json.Unmarshal(c.file.Proposal, &p) == nil && p.Covers == row.Version {
+	if p, waits := c.proposal(); waits {
 		v.Proposal = &CaseProposal{Kind: p.Kind, Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, At: p.At}
 	}
 	return v

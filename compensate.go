@@ -328,12 +328,13 @@ func (x *Executor) stepsOf(ctx context.Context, tenant string, row store.Operati
 }
 
 func (x *Executor) childrenOf(ctx context.Context, tenant string, row store.Operation) (children []store.Entry, err error) {
-	for after := uuid.Nil; ; {
-		page, err := x.ledger.List(ctx, store.Filter{Tenant: tenant, Intent: row.Intent, Parent: row.ID, After: after})
-		if err != nil || len(page) == 0 {
+	f := store.Filter{Tenant: tenant, Intent: row.Intent, Parent: row.ID, Limit: maxPage}
+	for {
+		page, err := x.ledger.List(ctx, f)
+		if children = append(children, page...); err != nil || len(page) < f.Limit {
 			return children, err
 		}
-		children, after = append(children, page...), page[len(page)-1].ID
+		f.After = page[len(page)-1].ID
 	}
 }
 

@@ -108,8 +108,8 @@ func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason 
 	if before != nil || err != nil {
 		return err
 	}
-	var p proposal
-	if len(c.file.Proposal) == 0 || json.Unmarshal(c.file.Proposal, &p) != nil || p.Covers != c.entry.Version {
+	p, waits := c.proposal()
+	if !waits {
 		return ErrNoProposal
 	}
 	if p.Operator == c.operator.Name {
@@ -308,12 +308,14 @@ func (c *opened) happened(change *store.Change, d Decision, limit int) error {
 			return &ResultError{err}
 		}
 	}
-	if len(d.Result) > limit {
-		change.Flags = store.FlagOversize // as of any other result (R47)
-		return nil
-	}
-	change.Result = d.Result
+	change.Result, change.Flags = kept(d.Result, limit)
 	return nil
+}
+
+// proposal is the one that waits for a second person, if one does.
+func (c *opened) proposal() (p proposal, waits bool) {
+	entry := store.CaseEntry{Case: c.file, Entry: c.entry}
+	return p, entry.Proposed() && json.Unmarshal(c.file.Proposal, &p) == nil
 }
 
 // propose keeps a decision with the case until a second person confirms it.

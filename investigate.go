@@ -215,14 +215,14 @@ func (b *binding) weighFound(e store.Entry, ev Evidence, c store.Change) store.C
 		c.Flags = store.FlagUnencodable
 		return c
 	}
-	c.Result, c.Flags = b.kept(encoded)
+	c.Result, c.Flags = kept(encoded, b.resultLimit)
 	return c
 }
 
-// kept is what is stored of a result: nothing above the limit, where the resource
-// stands for it (R47).
-func (b *binding) kept(encoded []byte) ([]byte, uint8) {
-	if b.resultLimit > 0 && len(encoded) > b.resultLimit {
+// kept is what is stored of a result, and the flag that says so: nothing above the
+// limit, where the resource stands for it (R47).
+func kept(encoded []byte, limit int) ([]byte, uint8) {
+	if len(encoded) > limit {
 		return nil, store.FlagOversize
 	}
 	return encoded, 0
