@@ -291,6 +291,9 @@ func TestS19ACutStreamIsNotSentAgainUnlessTheHostMappedTheTool(t *testing.T) {
 				t.Parallel()
 				f := newForeign(t)
 				server := f.serve(f.own, true)
+				// The cut is of the call alone: no other request finds a connection
+				// that was cut while it lay idle.
+				server.Config.SetKeepAlivesEnabled(false)
 				f.addLabel(&mcp.ToolAnnotations{IdempotentHint: true}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 					if f.calls.Load() == 1 {
 						server.CloseClientConnections()
@@ -342,11 +345,11 @@ func TestAServerThatIsNotThereWasSentNothing(t *testing.T) {
 	f := newForeign(t)
 	f.addLabel(nil, labelled)
 	server := f.serve(f.own, true)
+	// On a connection that is still there nobody could tell whether it was sent.
+	server.Config.SetKeepAlivesEnabled(false)
 	session := f.client(httpTransport(server, "ada"), false, nil)
 	ex := f.imports(settlemcp.Remote{Name: "tracker"}, session)
 	server.Close()
-	// On a connection that is still there nobody could tell whether it was sent.
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if out := f.execute(ex, "tracker_label", `{"issue":7,"label":"late"}`); out.Status != settle.StatusNotDone {
 		t.Errorf("got %+v", out)
 	}
