@@ -188,7 +188,7 @@ func (q *Queue) open(ctx context.Context, reference, action string) (*opened, er
 		return nil, err
 	}
 	id, err := uuid.Parse(reference)
-	if err != nil {
+	if err != nil || id == uuid.Nil { // which the ledger takes for any operation
 		return nil, store.ErrNotFound
 	}
 	cases, err := q.x.ledger.Cases(ctx, store.CaseFilter{Operation: id, Closed: true, Limit: 1000})
