@@ -62,7 +62,8 @@ type Decision struct {
 }
 
 // proposal is a decision that waits for a second person (R41). It holds the
-// version that it leads to: anything that happens to the case afterwards voids it.
+// version that it leads to: anything that happens to the case afterwards voids it,
+// but for what says nothing about what happened ([opened.passing]).
 type proposal struct {
 	Decision
 	Operator string    `json:"operator"`
@@ -315,7 +316,8 @@ func (c *opened) happened(change *store.Change, d Decision, limit int) error {
 // proposal is the one that waits for a second person, if one does.
 func (c *opened) proposal() (p proposal, waits bool) {
 	entry := store.CaseEntry{Case: c.file, Entry: c.entry}
-	return p, entry.Proposed() && json.Unmarshal(c.file.Proposal, &p) == nil
+	waits = entry.Proposed() && json.Unmarshal(c.file.Proposal, &p) == nil
+	return p, waits
 }
 
 // propose keeps a decision with the case until a second person confirms it.

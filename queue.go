@@ -230,6 +230,21 @@ func (c *opened) change(kind string) store.Change {
 		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
 }
 
+// passing is a change that says nothing about what happened: who has the case, or
+// has looked at it. A proposal outlives it, or else whoever makes sure before they
+// confirm would void what they confirm (R41).
+func (c *opened) passing(kind string) (store.Change, error) {
+	change := c.change(kind)
+	p, waits := c.proposal()
+	if !waits {
+		return change, nil
+	}
+	p.Covers = c.entry.Version + 1
+	encoded, err := json.Marshal(p)
+	change.Proposal = &encoded
+	return change, err
+}
+
 // update makes an operator's change that decides nothing. Where a worker was
 // faster, it is made on the case as it then stands; an empty kind is no change.
 func (q *Queue) update(ctx context.Context, reference, action string, change func(*opened) (store.Change, error)) (store.Operation, error) {
@@ -252,18 +267,18 @@ func (q *Queue) update(ctx context.Context, reference, action string, change fun
 
 // Take gives the case to the operator. Taking one's own again is no change.
 func (q *Queue) Take(ctx context.Context, reference string) error {
-	_, err := q.update(ctx, reference, "take", func(c *opened) (store.Change, error) {
+	_, err := q.update(ctx, reference, "take", func(c *opened) (change store.Change, err error) {
 		switch {
 		case !c.file.ClosedAt.IsZero():
-			return store.Change{}, ErrNoCase
+			return change, ErrNoCase
 		case c.file.Holder == c.operator.Name:
-			return store.Change{}, nil
+			return change, nil
 		case c.file.Holder != "":
-			return store.Change{}, ErrTaken
+			return change, ErrTaken
 		}
-		change := c.change("taken")
+		change, err = c.passing("taken")
 		change.Take = &c.operator.Name
-		return change, nil
+		return change, err
 	})
 	return err
 }
@@ -281,7 +296,9 @@ func (q *Queue) TakeOver(ctx context.Context, reference, from string) error {
 		case c.file.Holder == "" || c.file.Holder != from:
 			return change, ErrTaken
 		}
-		change = c.change("taken_over")
+		if change, err = c.passing("taken_over"); err != nil {
+			return change, err
+		}
 		change.Take = &c.operator.Name
 		change.Body, err = json.Marshal(map[string]string{"note": "from " + from})
 		return change, err
@@ -291,19 +308,19 @@ func (q *Queue) TakeOver(ctx context.Context, reference, from string) error {
 
 // Release gives the case back to the queue.
 func (q *Queue) Release(ctx context.Context, reference string) error {
-	_, err := q.update(ctx, reference, "release", func(c *opened) (store.Change, error) {
+	_, err := q.update(ctx, reference, "release", func(c *opened) (change store.Change, err error) {
 		switch {
 		case !c.file.ClosedAt.IsZero():
-			return store.Change{}, ErrNoCase
+			return change, ErrNoCase
 		case c.file.Holder == "":
-			return store.Change{}, nil
+			return change, nil
 		case c.file.Holder != c.operator.Name:
-			return store.Change{}, ErrTaken
+			return change, ErrTaken
 		}
 		nobody := ""
-		change := c.change("released")
+		change, err = c.passing("released")
 		change.Take = &nobody
-		return change, nil
+		return change, err
 	})
 	return err
 }
@@ -333,7 +350,7 @@ type Revealed struct {
 // Reveal shows the arguments and the result. That is an event of the operation
 // (R39). Secret fields were never stored without a codec and aren't shown.
 func (q *Queue) Reveal(ctx context.Context, reference string) (Revealed, error) {
-	row, err := q.update(ctx, reference, "reveal", func(c *opened) (store.Change, error) { return c.change("revealed"), nil })
+	row, err := q.update(ctx, reference, "reveal", func(c *opened) (store.Change, error) { return c.passing("revealed") })
 	if err != nil {
 		return Revealed{}, err
 	}

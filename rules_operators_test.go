@@ -1,6 +1,7 @@
 package settle_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -51,5 +52,45 @@ func TestR46TheNilReferenceIsNobodys(t *testing.T) {
 		if w.dump() != before {
 			w.Error("the ledger has changed")
 		}
+	})
+}
+
+// Whoever looks before they confirm, or sees to it that nobody else does, has said
+// nothing about what happened. What they make sure of must not be void by that.
+func TestR41LookingAtAProposalDoesNotVoidIt(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lostForTwo())
+		operation, queue := p.waitsForTwo(), p.x.Queue()
+		ann, bob := p.person("ann"), p.person("bob")
+		d := ann.decision(operation, settle.DecideHappened)
+		d.Resource, d.Result = "r-1", json.RawMessage(`{"id":"r-1"}`)
+		if _, err := queue.Decide(ann.ctx, d); err != nil {
+			w.Fatal(err)
+		}
+		for _, err := range []error{
+			queue.Take(ann.ctx, operation), queue.TakeOver(bob.ctx, operation, "ann"), queue.Release(bob.ctx, operation), queue.Take(bob.ctx, operation),
+		} {
+			if err != nil {
+				w.Fatal(err)
+			}
+		}
+		if _, err := queue.Reveal(bob.ctx, operation); err != nil {
+			w.Fatal(err)
+		}
+		c := bob.sees(operation)
+		if c.Proposal == nil || c.Proposal.Operator != "ann" || c.Proposal.Resource != "r-1" {
+			w.Fatalf("after a look at it the proposal is %+v", c.Proposal)
+		}
+		// It is for the version that was seen, all the same.
+		stale := new(settle.StaleVersionError)
+		if _, err := queue.Confirm(bob.ctx, operation, c.Version-1, uuid.NewString(), "asked them"); !errors.As(err, &stale) {
+			w.Errorf("an older version: %v, want a StaleVersionError", err)
+		}
+		if _, err := bob.confirms(operation, uuid.NewString()); err != nil {
+			w.Fatal(err)
+		}
+		row := w.only("lost")
+		w.state(row, store.Completed)
+		equal(w, "the result", string(row.Result), `{"id":"r-1"}`)
 	})
 }
