@@ -178,10 +178,11 @@ func (t Tool[In, Out]) resultOf(version int, stored json.RawMessage) (out Out, e
 
 // Compensate corrects a completed operation (R49). Calling it again finds the
 // same correction. An unsettled original refuses it, and is looked into; a
-// failed one leaves nothing to do; an abandoned one takes an operator in the
-// context ([WithOperator]); of one whose arguments are purged or erased nothing
-// can be corrected any more ([StatusExpired]). Of a composite the completed steps
-// are corrected, the last first.
+// failed one leaves nothing to do, but for a composite's steps that were done,
+// which are named and corrected one by one; an abandoned one takes an operator in
+// the context ([WithOperator]) who may ([WithOperatorPolicy]); of one whose
+// arguments are purged or erased nothing can be corrected any more
+// ([StatusExpired]). Of a composite the completed steps are corrected, the last first.
 func (x *Executor) Compensate(ctx context.Context, operation string) (Outcome, error) {
 	if stack, _ := ctx.Value(operationKey).(*operationStack); stack.inTransaction() {
 		return Outcome{}, ErrInTransaction
@@ -250,12 +251,13 @@ func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (
 	case e.State == store.Completed:
 		return out, false
 	case e.State == store.Abandoned:
-		if _, err := operatorFrom(ctx); err == nil {
+		if out.Reason = x.refusesOrder(ctx, b, e); out.Reason == "" {
 			return out, false
 		}
-		out.Status, out.Reason = StatusDenied, "operator_required"
+		out.Status = StatusDenied
 	case e.State.Settled():
-		out.Status, out.Reason = StatusNotDone, "nothing_to_correct"
+		out.Status, out.Reason = StatusNotDone, reasonNothingToUndo
+		out.Related = append(out.Related, x.correctable(ctx, e)...)
 	default:
 		if taken, ok := x.takeOne(ctx, e.Operation); ok {
 			if _, _, err := x.recoverOne(ctx, taken); err != nil {
@@ -265,6 +267,19 @@ func (x *Executor) refusesUndo(ctx context.Context, b *binding, e store.Entry) (
 		out.Status, out.Reason = StatusHeld, reasonUnsettled
 	}
 	return x.signals.counted(out), true
+}
+
+// refusesOrder says why the context's operator can't have an abandoned operation
+// corrected, or "" where they can.
+func (x *Executor) refusesOrder(ctx context.Context, b *binding, e store.Entry) string {
+	o, err := operatorFrom(ctx)
+	if err != nil || !o.sees(e.Of.TenantName) {
+		return "operator_required"
+	}
+	if err := x.allowed(ctx, OperatorAction{Operator: o, Action: "compensate", Tenant: e.Of.TenantName, Tool: b.name, Operation: e.ID.String()}); err != nil {
+		return "operator_not_allowed"
+	}
+	return ""
 }
 
 // compensateSteps corrects a composite's completed steps, the last first, also
@@ -307,6 +322,24 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 		}
 	}
 	return x.signals.counted(out), nil
+}
+
+// correctable are the steps of a composite that were done although it wasn't
+// completed, and that can be corrected one by one.
+func (x *Executor) correctable(ctx context.Context, e store.Entry) (steps []Related) {
+	if e.Class != store.Composite {
+		return nil
+	}
+	children, err := x.stepsOf(ctx, e.Of.TenantName, e.Operation)
+	if err != nil {
+		return nil // the answer stands without them
+	}
+	for _, c := range slices.Backward(children) {
+		if b := x.byKey[c.Tool]; c.State == store.Completed && b != nil && b.undo != nil {
+			steps = append(steps, Related{Operation: c.ID.String(), Tool: b.name, State: c.State.String()})
+		}
+	}
+	return steps
 }
 
 // stepsOf are the steps of a composite: its own, and those of the failed ones

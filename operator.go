@@ -25,7 +25,8 @@ func WithOperator(ctx context.Context, o Operator) context.Context {
 type OperatorAction struct {
 	Operator Operator
 	// Action is "list", "show", "reveal", "take", "take_over", "release", "note",
-	// "look", "confirm", a decision's kind, or for events "redeliver" and "discard".
+	// "look", "confirm", a decision's kind, "compensate" for the correction of an
+	// abandoned operation, or for events "redeliver" and "discard".
 	Action    string
 	Tenant    string
 	Tool      string

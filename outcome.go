@@ -196,6 +196,7 @@ const (
 	reasonUndecodable     = "arguments_undecodable"
 	reasonOriginalExpired = "original_expired"
 	reasonLateSuccess     = "late_success"
+	reasonNothingToUndo   = "nothing_to_correct"
 	reasonOvertaken       = "overtaken"
 	reasonWaiting         = "waits_for_older_write"
 	reasonContractChanged = "contract_changed"

@@ -1,8 +1,10 @@
 package settle_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -92,5 +94,61 @@ func TestR41LookingAtAProposalDoesNotVoidIt(t *testing.T) {
 		row := w.only("lost")
 		w.state(row, store.Completed)
 		equal(w, "the result", string(row.Result), `{"id":"r-1"}`)
+	})
+}
+
+// An abandoned operation is corrected at a person's word: of one who may.
+func TestR49OnlyWhoMayOrdersTheCorrectionOfAnAbandonedOne(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var corrected corrections
+		var asked []settle.OperatorAction
+		p := w.startWith(settle.WithTools(partOf("file", &corrected)), settle.WithOperatorPolicy(func(_ context.Context, a settle.OperatorAction) error {
+			asked = append(asked, a)
+			if a.Action == "compensate" && a.Operator.Name == "eve" {
+				return errors.New("she may not")
+			}
+			return nil
+		}))
+		operation := w.want(p.call(partCall("file", "lost")), settle.StatusManual).Operation
+		p.person("ann").decides(operation, settle.DecideAbandon)
+		for reason, o := range map[string]settle.Operator{
+			"operator_required":    {Name: "bob", Tenants: []string{"globex"}},
+			"operator_not_allowed": {Name: "eve"},
+		} {
+			out, err := p.x.Compensate(settle.WithOperator(p.ctx, o), operation)
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.wantReason(w.want(out, settle.StatusDenied), reason)
+		}
+		equal(w, "corrections made", len(corrected), 0)
+		out, err := p.x.Compensate(settle.WithOperator(p.ctx, settle.Operator{Name: "ann", Tenants: []string{"acme"}}), operation)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.want(out, settle.StatusCompleted)
+		equal(w, "corrections made", len(corrected), 1)
+		last := asked[len(asked)-1]
+		equal(w, "what the policy is asked", last.Action+" "+last.Tenant+" "+last.Tool+" "+last.Operation, "compensate acme file "+operation)
+	})
+}
+
+// The steps that a failed composite has done stay done, and nobody finds them
+// unless they are told.
+func TestR49AFailedCompositeNamesTheStepsThatCanBeCorrected(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var corrected corrections
+		p := w.start(ticketWithFile(&corrected, false))
+		failed := w.want(p.call(partCall("report", "too large")), settle.StatusFailed)
+		out := w.want(p.compensates(failed.Operation), settle.StatusNotDone)
+		w.wantReason(out, "nothing_to_correct")
+		if len(out.Related) != 2 || out.Related[0].Operation != failed.Operation || out.Related[1].Tool != "ticket" {
+			w.Fatalf("the answer names %+v, want the composite and its ticket", out.Related)
+		}
+		if text := out.ForModel(); !strings.Contains(text, out.Related[1].Operation) {
+			w.Errorf("the model is told %q", text)
+		}
+		w.want(p.compensates(out.Related[1].Operation), settle.StatusCompleted)
+		equal(w, "what is corrected", strings.Join(corrected.resources(), ", "), "ticket opened")
 	})
 }

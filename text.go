@@ -183,6 +183,9 @@ func (o Outcome) notDone() string {
 	if o.composite {
 		return o.notCompleted() + " Nothing more is done about it unless it is called again with the same arguments."
 	}
+	if o.Reason == reasonNothingToUndo {
+		return fmt.Sprintf("%s was not carried out: its original leaves nothing to correct.%s", o.Tool, o.related())
+	}
 	text := fmt.Sprintf("%s did not happen and had no effect; nothing more is done about it unless it is called again.", o.Tool)
 	if !o.NotBefore.IsZero() {
 		text += fmt.Sprintf(" It must not be called before %s.", o.NotBefore.UTC().Format(time.RFC3339))
