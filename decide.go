@@ -42,6 +42,12 @@ const (
 	DecideAcknowledge DecisionKind = "acknowledge"
 )
 
+var decisionKinds = []DecisionKind{DecideHappened, DecideRunOnce, DecideFail, DecideAbandon, DecideApprove, DecideDeny,
+	DecideHandBack, DecideAcknowledge}
+
+// actionConfirm is the action of a second person.
+const actionConfirm = "confirm"
+
 // Decision is a person's word on a case.
 type Decision struct {
 	// Operation is the case's reference.
@@ -91,12 +97,12 @@ func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
 // Confirm is the second person's word on a proposal. The version is the one that
 // they saw, the id their own decision's.
 func (q *Queue) Confirm(ctx context.Context, reference string, version int, id, reason string) (Case, error) {
-	c, err := q.open(ctx, reference, "confirm")
+	c, err := q.open(ctx, reference, actionConfirm)
 	if err != nil {
 		return Case{}, err
 	}
 	if err := q.confirm(ctx, c, version, id, reason); err != nil {
-		return Case{}, q.refused(ctx, c, "confirm", err)
+		return Case{}, q.refused(ctx, c, actionConfirm, err)
 	}
 	return q.left(ctx, reference)
 }

@@ -103,11 +103,11 @@ func (q *Queue) Operations(ctx context.Context, f OperationFilter) (OperationPag
 	if err != nil {
 		return OperationPage{}, err
 	}
-	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: f.Tool}); err != nil {
-		return OperationPage{}, err
-	}
 	filter, err := f.store(q.x)
 	if err != nil {
+		return OperationPage{}, err
+	}
+	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: q.x.toolName(filter.Tool)}); err != nil {
 		return OperationPage{}, err
 	}
 	limit := min(f.Limit, maxPage)
@@ -282,7 +282,7 @@ func (q *Queue) find(ctx context.Context, reference, action string) (store.Entry
 		return store.Entry{}, store.ErrNotFound
 	}
 	return found[0], q.x.allowed(ctx, OperatorAction{Operator: o, Action: action, Tenant: found[0].Of.TenantName,
-		Tool: q.x.toolName(found[0].Tool), Operation: reference})
+		Tool: q.x.toolName(found[0].Tool), Operation: id.String()})
 }
 
 // before is the id right before another one.

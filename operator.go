@@ -31,6 +31,9 @@ type OperatorAction struct {
 	Tenant    string
 	Tool      string
 	Operation string
+	// Decision is what is decided: a decision's kind, and for "confirm" that of the
+	// proposal, or "" where none waits.
+	Decision DecisionKind
 }
 
 // WithOperatorPolicy asks the host before an operator sees or does anything. Its

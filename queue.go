@@ -75,11 +75,11 @@ func (q *Queue) List(ctx context.Context, f QueueFilter) (QueuePage, error) {
 	if err != nil {
 		return QueuePage{}, err
 	}
-	filter, err := f.store()
+	filter, err := f.store(q.x)
 	if err != nil {
 		return QueuePage{}, err
 	}
-	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: f.Tool}); err != nil {
+	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "list", Tenant: f.Tenant, Tool: q.x.toolName(filter.Tool)}); err != nil {
 		return QueuePage{}, err
 	}
 	entries, err := q.cases(ctx, o, filter)
@@ -127,8 +127,8 @@ func (q *Queue) cases(ctx context.Context, o Operator, f store.CaseFilter) ([]st
 	return page, nil
 }
 
-func (f QueueFilter) store() (store.CaseFilter, error) {
-	filter := store.CaseFilter{Tenant: f.Tenant, Tool: f.Tool, Reason: f.Reason, Holder: f.Owner, Free: f.Free,
+func (f QueueFilter) store(x *Executor) (store.CaseFilter, error) {
+	filter := store.CaseFilter{Tenant: f.Tenant, Tool: x.toolKey(f.Tool), Reason: f.Reason, Holder: f.Owner, Free: f.Free,
 		OlderThan: f.OlderThan, Closed: f.Closed, Limit: f.Limit}
 	if filter.Limit <= 0 {
 		filter.Limit = 100
@@ -207,7 +207,19 @@ func (q *Queue) open(ctx context.Context, reference, action string) (*opened, er
 		c.record = c.tool.record()
 	}
 	return c, q.x.allowed(ctx, OperatorAction{Operator: o, Action: action, Tenant: c.entry.Of.TenantName,
-		Tool: q.x.toolName(c.entry.Tool), Operation: reference})
+		Tool: q.x.toolName(c.entry.Tool), Operation: c.entry.ID.String(), Decision: c.decides(action)})
+}
+
+// decides is what an action decides, if it does.
+func (c *opened) decides(action string) DecisionKind {
+	if action == actionConfirm {
+		p, _ := c.proposal()
+		return p.Kind
+	}
+	if kind := DecisionKind(action); slices.Contains(decisionKinds, kind) {
+		return kind
+	}
+	return ""
 }
 
 // newestCase prefers the open case that the state needs, then an open incident,

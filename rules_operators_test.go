@@ -133,6 +133,74 @@ func TestR49OnlyWhoMayOrdersTheCorrectionOfAnAbandonedOne(t *testing.T) {
 	})
 }
 
+// A policy that lets people confirm some decisions and not others has to be told
+// which one it is.
+func TestR46APolicyIsToldWhatIsConfirmed(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var asked []settle.OperatorAction
+		p := w.startWith(settle.WithTools(lostForTwo()), settle.WithOperatorPolicy(func(_ context.Context, a settle.OperatorAction) error {
+			asked = append(asked, a)
+			if a.Operator.Name == "bob" && a.Decision == settle.DecideHappened {
+				return errors.New("not theirs to say")
+			}
+			return nil
+		}))
+		operation := p.waitsForTwo()
+		ann, bob := p.person("ann"), p.person("bob")
+		for _, kind := range []settle.DecisionKind{settle.DecideHappened, settle.DecideFail} {
+			ann.decides(operation, kind)
+			_, err := bob.confirms(operation, uuid.NewString())
+			if refused := errors.Is(err, settle.ErrNotAllowed); refused != (kind == settle.DecideHappened) {
+				w.Errorf("bob confirms %s: %v", kind, err)
+			}
+		}
+		for _, a := range asked {
+			switch a.Action {
+			case "confirm":
+				if a.Decision != settle.DecideHappened && a.Decision != settle.DecideFail {
+					w.Errorf("to confirm %q was asked for", a.Decision)
+				}
+			case "happened", "fail":
+				equal(w, "what is decided", string(a.Decision), a.Action)
+			default:
+				equal(w, "what is decided with "+a.Action, a.Decision, "")
+			}
+		}
+		// However a reference is written, it is one operation to the policy.
+		if _, err := p.x.Queue().Get(ann.ctx, "urn:uuid:"+strings.ToUpper(operation)); err != nil {
+			w.Fatal(err)
+		}
+		equal(w, "the operation", asked[len(asked)-1].Operation, operation)
+	})
+}
+
+// Operators know a tool by today's name, and its cases are keyed by the first.
+func TestR39CasesAreFoundByTodaysName(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lost(settle.Contract{NoLookup: true}))
+		operation := p.waitsForTwo()
+		renamed := lost(settle.Contract{NoLookup: true})
+		renamed.Name, renamed.Formerly = "mislaid", []string{"lost"}
+		var asked []string
+		q := w.startWith(settle.WithTools(renamed), settle.WithOperatorPolicy(func(_ context.Context, a settle.OperatorAction) error {
+			asked = append(asked, a.Tool)
+			return nil
+		}))
+		ann := q.person("ann")
+		for _, name := range []string{"mislaid", "lost"} {
+			cases, err := q.x.Queue().List(ann.ctx, settle.QueueFilter{Tool: name})
+			if err != nil || len(cases.Cases) != 1 || cases.Cases[0].Operation != operation || cases.Cases[0].Tool != "mislaid" {
+				w.Errorf("the cases of %s: %+v, %v", name, cases.Cases, err)
+			}
+			all, err := q.x.Queue().Operations(ann.ctx, settle.OperationFilter{Tool: name})
+			if err != nil || len(all.Operations) != 1 || all.Operations[0].Operation != operation {
+				w.Errorf("the operations of %s: %+v, %v", name, all.Operations, err)
+			}
+		}
+		equal(w, "the tool that the policy is asked for", strings.Join(asked, " "), "mislaid mislaid mislaid mislaid")
+	})
+}
+
 // The steps that a failed composite has done stay done, and nobody finds them
 // unless they are told.
 func TestR49AFailedCompositeNamesTheStepsThatCanBeCorrected(t *testing.T) {
