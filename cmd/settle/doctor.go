@@ -32,7 +32,7 @@ const (
 
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Look for what keeps operations from being settled",
-		Long: "Look for what keeps operations from being settled: a ledger that can't be reached\nor whose settings break promises, workers that don't run, a codec without its\nkeys, cases that nobody looks at, events that nobody is told of. It exits with 1 where something is bad.",
+		Long: "Look for what keeps operations from being settled: a ledger that can't be reached\nor whose settings break promises, workers that don't run, a codec without its\nkeys, cases that nobody looks at, events that nobody is told of. It exits with 1\nwhere something is bad. With SETTLE_OPERATOR_TENANTS it looks at what is theirs.",
 		Args: arguments(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var checks []check
@@ -71,6 +71,7 @@ func (a *app) examine(ctx context.Context, d *desk) ([]check, error) {
 	}
 	checks := append(settings, a.checkOperator())
 	asked := a.now()
+	ctx = settle.WithOperator(ctx, settle.Operator{Name: "doctor", Tenants: a.tenants()})
 	open, err := openOperations(ctx, d)
 	switch {
 	case is[*settle.MissingKeyError](err):
@@ -115,11 +116,10 @@ func (a *app) checkOperator() check {
 	return check{"operator", good, text, ""}
 }
 
-// openOperations reads every operation that isn't settled, of all tenants: what
-// is wrong with one is the machine's trouble, not a tenant's.
+// openOperations reads every operation that isn't settled and that may be seen
+// here (R46).
 func openOperations(ctx context.Context, d *desk) ([]settle.OperationSummary, error) {
 	var all []settle.OperationSummary
-	ctx = settle.WithOperator(ctx, settle.Operator{Name: "doctor"})
 	for f := (settle.OperationFilter{States: unsettled(), Limit: 1000}); ; {
 		page, err := d.queue.Operations(ctx, f)
 		all = append(all, page.Operations...)
@@ -200,24 +200,17 @@ func (a *app) checkQueue(ctx context.Context, d *desk) ([]check, error) {
 	var open, free, proposed int
 	var oldest time.Time
 	undeclared := map[string]bool{}
-	for f := (store.CaseFilter{Limit: 1000}); ; {
-		cases, err := d.ledger.Cases(ctx, f)
-		if err != nil {
-			return nil, err
+	err := a.eachCase(ctx, d, func(c store.CaseEntry) {
+		open++
+		free += ifElse(c.Case.Holder == "", 1, 0)
+		proposed += ifElse(c.Proposed(), 1, 0)
+		if oldest.IsZero() || c.Case.OpenedAt.Before(oldest) {
+			oldest = c.Case.OpenedAt
 		}
-		for _, c := range cases {
-			open++
-			free += ifElse(c.Case.Holder == "", 1, 0)
-			proposed += ifElse(c.Proposed(), 1, 0)
-			if oldest.IsZero() {
-				oldest = c.Case.OpenedAt
-			}
-			undeclared[c.Case.Tool] = true
-			f.After = store.CaseCursor{OpenedAt: c.Case.OpenedAt, ID: c.Case.ID}
-		}
-		if len(cases) < f.Limit {
-			break
-		}
+		undeclared[c.Case.Tool] = true
+	})
+	if err != nil {
+		return nil, err
 	}
 	queue := check{"queue", good, "no open cases", ""}
 	if open > 0 {
@@ -231,11 +224,35 @@ func (a *app) checkQueue(ctx context.Context, d *desk) ([]check, error) {
 	return append([]check{queue}, declared...), err
 }
 
+// eachCase calls with every open case that may be seen here. The ledger is read as
+// it is, so that a key that is missing hides none.
+func (a *app) eachCase(ctx context.Context, d *desk, call func(store.CaseEntry)) error {
+	tenants := a.tenants()
+	if tenants == nil {
+		tenants = []string{""} // the filter's word for all
+	}
+	for _, tenant := range tenants {
+		for f := (store.CaseFilter{Tenant: tenant, Limit: 1000}); ; {
+			cases, err := d.ledger.Cases(ctx, f)
+			if err != nil {
+				return err
+			}
+			for _, c := range cases {
+				call(c)
+				f.After = store.CaseCursor{OpenedAt: c.Case.OpenedAt, ID: c.Case.ID}
+			}
+			if len(cases) < f.Limit {
+				break
+			}
+		}
+	}
+	return nil
+}
+
 // checkOutbox looks for events that nobody is told of: those that were given up,
 // and those that are due and that no process delivers (R54).
 func (a *app) checkOutbox(ctx context.Context, d *desk) (check, error) {
 	const limit = 1000 // of the oldest
-	ctx = settle.WithOperator(ctx, settle.Operator{Name: "doctor"})
 	events, err := d.queue.Undelivered(ctx, settle.OutgoingEventFilter{Limit: limit})
 	if err != nil {
 		return check{}, err

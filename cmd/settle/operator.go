@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/settle-go/settle"
@@ -10,19 +11,27 @@ import (
 // operator is the person who works here, as the administrator's environment
 // names them (R41).
 func (a *app) operator() (settle.Operator, error) {
-	o := settle.Operator{Name: a.env("SETTLE_OPERATOR")}
+	o := settle.Operator{Name: a.env("SETTLE_OPERATOR"), Tenants: a.tenants()}
 	if o.Name == "" {
 		return o, usage("nobody is named as the operator: the administrator of this host sets SETTLE_OPERATOR, to one name for each person (R41)")
 	}
-	if list := a.env("SETTLE_OPERATOR_TENANTS"); list != "" {
-		o.Tenants = []string{}
-		for tenant := range strings.SplitSeq(list, ",") {
-			if tenant = strings.TrimSpace(tenant); tenant != "" {
-				o.Tenants = append(o.Tenants, tenant)
-			}
+	return o, nil
+}
+
+// tenants are those that may be seen here; nil means all.
+func (a *app) tenants() []string {
+	list := a.env("SETTLE_OPERATOR_TENANTS")
+	if list == "" {
+		return nil
+	}
+	tenants := []string{}
+	for tenant := range strings.SplitSeq(list, ",") {
+		if tenant = strings.TrimSpace(tenant); tenant != "" {
+			tenants = append(tenants, tenant)
 		}
 	}
-	return o, nil
+	slices.Sort(tenants)
+	return slices.Compact(tenants)
 }
 
 // readKeys reads SETTLE_KEYS; nil where it isn't set. Its errors hold no keys.
