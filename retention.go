@@ -48,7 +48,7 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 	page.Limit = purgePage
 	if after != "" {
 		if page.After, err = uuid.Parse(after); err != nil {
-			return p, fmt.Errorf("settle: purge: %q is no operation's reference", after)
+			return p, ErrCursor
 		}
 	}
 	for {

@@ -40,6 +40,9 @@ func next(err error, command string) error { return nextError{err, command} }
 // errSecondPerson ends a decision that was proposed: done, as far as one person can.
 var errSecondPerson = errors.New("a second person has to confirm")
 
+// errFree refuses to take over what nobody has, or not any more.
+var errFree = errors.New("nobody has taken the case: it is taken without --from")
+
 // errFindings ends a check that has found something and has said so.
 var errFindings = errors.New("something was found")
 
@@ -55,7 +58,7 @@ var meanings = []struct {
 	{is[*settle.NameError], exitUsage, "usage"},
 	{is[*settle.StaleVersionError], exitStale, "stale_version"},
 	{is[*store.StaleError], exitStale, "stale_version"},
-	{isAny(settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision), exitStale, "conflict"},
+	{isAny(errFree, settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision), exitStale, "conflict"},
 	{isAny(errSecondPerson, settle.ErrSamePerson), exitSecond, "second_person_needed"},
 	{is[*settle.MomentError], exitRefused, "moment_not_passed"},
 	{isAny(settle.ErrErased), exitRefused, "erased"},

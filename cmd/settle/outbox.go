@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
 )
 
 func (a *app) outboxCommands() *cobra.Command {
@@ -112,7 +114,11 @@ func (a *app) onEvent(use, short, warning, done string, do func(context.Context,
 			return usage("%s: repeat it with --yes", warning)
 		}
 		return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
-			if err := do(ctx, d.queue, tenant, args[0]); err != nil {
+			err := do(ctx, d.queue, tenant, args[0])
+			if errors.Is(err, store.ErrNotFound) {
+				err = fmt.Errorf("the tenant has no such event in the outbox: it was delivered or discarded, or it is another tenant's: %w", err)
+			}
+			if err != nil {
 				return next(err, a.command("outbox", "list"))
 			}
 			if a.json {

@@ -3,8 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/settle-go/settle"
 )
 
 // Who has a case at night may be asleep.
@@ -12,6 +15,9 @@ func TestR40ACaseIsTakenOver(t *testing.T) {
 	onEachLedger(t, func(t *testing.T, w *world) {
 		reference := w.manual("refund", "o-1")
 		bo := w.as("bo")
+		if f := failed(w, 3, "queue", "take", reference, "--from", "bo"); f.Code != "conflict" || !strings.Contains(f.Message, "nobody has taken the case") || f.Next != "settle queue take "+reference {
+			t.Errorf("taking over what nobody has: %+v", f)
+		}
 		bo.run(0, "queue", "take", reference)
 		if f := failed(w, 3, "queue", "take", reference); f.Code != "conflict" || !strings.Contains(f.Message, "it is bo's") {
 			t.Errorf("taking what somebody has: %+v", f)
@@ -53,6 +59,7 @@ func TestACursorThatIsNoneIsUsage(t *testing.T) {
 		failed(w, 2, append(args, "--cursor", "xyz")...)
 	}
 	failed(w, 2, "audit", "chain", "--after", "xyz")
+	failed(w, 2, "purge", "--after", "xyz")
 }
 
 func TestR46AnotherTenantsJournalIsNotFound(t *testing.T) {
@@ -84,4 +91,31 @@ func TestR41AnIDThatIsUsedAgainIsAConflict(t *testing.T) {
 	if f := failed(w, 3, happened...); f.Code != "conflict" {
 		t.Errorf("the same id for another decision: %+v", f)
 	}
+}
+
+// What waits for other tenants is theirs, and so is that they have anything (R46).
+func TestR46DoctorLooksAtTheOperatorsTenants(t *testing.T) {
+	onEachLedger(t, func(t *testing.T, w *world) {
+		w.manual("refund", "o-1")
+		globex := settle.WithPrincipal(inTask(t.Context(), "case-43"), settle.Principal{Tenant: "globex", Subject: "support-agent"})
+		w.call(globex, "grant", "o-2", settle.StatusAwaitingApproval)
+		w.call(globex, "refund", "o-3", settle.StatusUnknown)
+		w.age(time.Hour)
+		for tenants, want := range map[string][3]string{
+			"":            {"not settled: 1 awaiting_approval, 1 unknown, 1 manual", "2 open cases, 2 of them free", bad},
+			"acme":        {"not settled: 1 manual", "1 open case, 1 of them free", good},
+			"globex":      {"not settled: 1 awaiting_approval, 1 unknown", "1 open case, 1 of them free", bad},
+			"acme,globex": {"not settled: 1 awaiting_approval, 1 unknown, 1 manual", "2 open cases, 2 of them free", bad},
+			"initech":     {"not settled: none", "no open cases", good},
+		} {
+			w.env["SETTLE_OPERATOR_TENANTS"] = tenants
+			d := w.doctor()
+			d.of(t, "workers", want[2])
+			for check, said := range map[string]string{"operations": want[0], "queue": want[1]} {
+				if c := d.of(t, check, good); !strings.HasPrefix(c.Said, said) {
+					t.Errorf("for the tenants %q, %s: %q, want %q", tenants, check, c.Said, said)
+				}
+			}
+		}
+	})
 }

@@ -353,7 +353,11 @@ func (a *app) advise(ctx context.Context, d *desk, reference string, err error) 
 	case errors.Is(err, store.ErrNotFound):
 		return next(fmt.Errorf("there is no case of this operation, or it is another tenant's: %w", err), a.command("ops", "show", quote(reference)))
 	case errors.Is(err, settle.ErrTaken):
-		if c, failed := d.queue.Get(ctx, reference); failed == nil && c.Owner != "" {
+		c, failed := d.queue.Get(ctx, reference)
+		switch {
+		case failed == nil && c.Owner == "":
+			return next(errFree, a.command("queue", "take", reference))
+		case failed == nil:
 			err = fmt.Errorf("%w (it is %s's)", err, shown(c.Owner))
 		}
 		return next(err, show)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,9 @@ func purged(p settle.PurgeProgress) string {
 // removed reports the end of a purge, or where it was interrupted.
 func (a *app) removed(meter *meter, done settle.PurgeProgress, err error, again ...string) error {
 	meter.clear()
+	if errors.Is(err, settle.ErrCursor) {
+		return usage("--after takes the operation that an interrupted purge has named: %w", err)
+	}
 	if err != nil {
 		if done.After != "" && len(again) == 1 {
 			again = append(again, "--after", done.After)
