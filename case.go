@@ -184,7 +184,7 @@ func (c *opened) decisions(moment time.Time) []CaseDecision {
 			{DecideRunOnce, "It is run once more, with the same key and the arguments as first accepted. One further effect, no more.", refusal(c.notHappened(), c.runnable())},
 			{DecideFail, "It is closed as having had no effect. Nothing is sent; a corrected call may follow.", refusal(c.notHappened())},
 			{DecideAbandon, "It is closed without knowing. Nothing is sent, and the same call is never executed again.", ""},
-			{DecideHandBack, "The machine looks for evidence again.", ""},
+			{DecideHandBack, "The machine looks for evidence again.", refusal(c.unattached())},
 		}
 	case row.State == store.AwaitingApproval:
 		return []CaseDecision{

@@ -259,6 +259,7 @@ func (c *opened) apply(change *store.Change, d Decision, limit int) error {
 		change.To, change.Reason, change.Granted = store.Failed, reasonDenied, false
 	case DecideHandBack:
 		change.To, change.Reason, change.Due = store.Unknown, reasonHandedBack, store.DueIn(0)
+		return c.unattached()
 	default:
 		return ErrNoSuchDecision
 	}
@@ -281,11 +282,21 @@ func (c *opened) notHappened() error {
 	if c.tool != nil {
 		moment = row.MomentUnder(c.tool.contract.VisibilityDelay)
 	}
-	switch {
-	case row.Flags&store.FlagAttached != 0:
-		return ErrAttached
-	case row.Read.Before(moment):
+	if err := c.unattached(); err != nil {
+		return err
+	}
+	if row.Read.Before(moment) {
 		return &MomentError{Until: moment}
+	}
+	return nil
+}
+
+// unattached refuses what leads to another attempt, or denies one, where an attempt
+// has reported success. The machine is no better judge: a far side that doesn't show
+// the effect would have it made again.
+func (c *opened) unattached() error {
+	if c.entry.Flags&store.FlagAttached != 0 {
+		return ErrAttached
 	}
 	return nil
 }

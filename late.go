@@ -165,7 +165,7 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 			c.Flags = store.FlagAttached
 		}
 	case store.Failed, store.Abandoned:
-		c.To, c.Reason = store.Manual, reasonLateSuccess
+		c.To, c.Reason, c.Flags = store.Manual, reasonLateSuccess, store.FlagAttached
 	case store.Completed:
 		// Without a resource two effects look the same, unless the class says
 		// that they are one.

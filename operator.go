@@ -54,8 +54,9 @@ var (
 	ErrBlankReason = errors.New("settle: a decision needs a reason: say in words how it was found out (R40)")
 	// ErrNoCase: the operation has no open case that this decision settles.
 	ErrNoCase = errors.New("settle: the operation has no open case that this decides")
-	// ErrAttached: an attempt's success came in meanwhile, so "did not happen" is refused (R40).
-	ErrAttached = errors.New("settle: an attempt has reported success since the case was taken: look at the case again; it can't be decided as not happened (R40)")
+	// ErrAttached: an attempt's success came in meanwhile, so "did not happen" is
+	// refused, and so is handing the operation back to look for evidence (R40).
+	ErrAttached = errors.New("settle: an attempt has reported success: look at the case again; it can't be decided as not happened, nor handed back (R40)")
 	// ErrErased: the arguments are purged or erased, so there is nothing to run.
 	ErrErased = errors.New("settle: the arguments are erased, so it can't be run any more: find out whether it happened, and decide that (R52)")
 	// ErrNoProposal: there is nothing to confirm, or new evidence has voided it (R41).

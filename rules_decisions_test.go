@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -285,4 +287,56 @@ func TestR41WhoMayDecideAndNotLookIsTold(t *testing.T) {
 			w.Errorf("deciding it: %+v, %v", c, err)
 		}
 	})
+}
+
+// An attempt that reports success late is believed, also where it reopens what was
+// closed: whoever decides then must not have the effect made once more, and the
+// machine must not either, whatever the far side shows by then.
+func TestR40AfterALateSuccessNothingIsRunAgain(t *testing.T) {
+	for name, before := range map[string]func(*person, string){
+		"taken":     func(o *person, operation string) { o.takes(operation) },
+		"failed":    func(o *person, operation string) { o.decides(operation, settle.DecideFail) },
+		"abandoned": func(o *person, operation string) { o.decides(operation, settle.DecideAbandon) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachLedger(t, func(w *world) {
+				release := make(chan struct{})
+				tool := lost(settle.Contract{EscalateAfter: time.Hour, Timeout: quick, VisibilityDelay: settle.Immediately})
+				tool.Do = func(context.Context, settle.Op, partArgs) (part, error) {
+					<-release // deaf to its context
+					return part{"r-1"}, nil
+				}
+				tool.Lookup = func(_ context.Context, q settle.Query[part], _ partArgs) (settle.Evidence, error) {
+					return q.Inconclusive("closed"), nil
+				}
+				p := w.start(tool)
+				operation := w.want(p.call(partCall("lost", "x")), settle.StatusUnknown).Operation
+				w.age(2 * time.Hour)
+				p.recover()
+				ann := p.person("ann")
+				before(ann, operation)
+				close(release)
+				w.comes("the late success", func() bool {
+					return w.only("lost").State == store.Manual && slices.ContainsFunc(w.events(w.only("lost").ID), func(e store.Event) bool { return e.Kind == "late_success" })
+				})
+				for _, kind := range []settle.DecisionKind{settle.DecideFail, settle.DecideRunOnce, settle.DecideHandBack} {
+					ann.refused(ann.decision(operation, kind), "has reported success")
+					for _, d := range ann.sees(operation).Decisions {
+						if d.Kind == kind && d.Refused == "" {
+							w.Errorf("%s is offered", kind)
+						}
+					}
+				}
+				ann.decides(operation, settle.DecideHappened)
+				w.state(w.only("lost"), store.Completed)
+			})
+		})
+	}
+}
+
+func (o *person) takes(operation string) {
+	o.Helper()
+	if err := o.x.Queue().Take(o.ctx, operation); err != nil {
+		o.Fatal(err)
+	}
 }
