@@ -227,7 +227,9 @@ func (q *Queue) related(ctx context.Context, c *opened) ([]Related, error) {
 	if row.Node.IsZero() || row.Source == store.FromStep || row.Source == store.FromOriginal {
 		return nil, nil
 	}
-	entries, err := q.x.ledger.List(ctx, store.Filter{Tenant: c.entry.Of.TenantName, Tool: row.Tool, Node: row.Node, Limit: maxRelated + 1})
+	// The ledger as it is: what is told of them isn't sealed, and a case must not be
+	// lost with the key of another one.
+	entries, err := q.x.watched.List(ctx, store.Filter{Tenant: c.entry.Of.TenantName, Tool: row.Tool, Node: row.Node, Limit: maxRelated + 1})
 	if err != nil {
 		return nil, err
 	}

@@ -242,7 +242,7 @@ func (q *Queue) surround(ctx context.Context, e store.Entry, d *OperationDetail)
 	for _, c := range cases {
 		d.Cases = append(d.Cases, summarize(q.x, c))
 	}
-	children, err := q.x.ledger.List(ctx, store.Filter{Tenant: e.Of.TenantName, Parent: e.ID})
+	children, err := q.x.watched.List(ctx, store.Filter{Tenant: e.Of.TenantName, Parent: e.ID, Limit: maxPage}) // which needs no key
 	if err != nil {
 		return err
 	}

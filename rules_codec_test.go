@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/store"
 	"github.com/settle-go/settle/store/sqlite"
@@ -51,7 +53,7 @@ func codec(t *testing.T, current string, keys map[string][]byte) *settle.AESCode
 }
 
 // sealedWorld is an executor with a codec on a SQLite file.
-func sealedWorld(t *testing.T, path string, c settle.Codec, tool settle.AnyTool) (*settle.Executor, store.Ledger) {
+func sealedWorld(t *testing.T, path string, c settle.Codec, tools ...settle.AnyTool) (*settle.Executor, store.Ledger) {
 	t.Helper()
 	l, err := sqlite.Open(t.Context(), path)
 	if err != nil {
@@ -62,7 +64,7 @@ func sealedWorld(t *testing.T, path string, c settle.Codec, tool settle.AnyTool)
 			t.Error(err)
 		}
 	})
-	x, err := settle.New(l, settle.WithTools(tool), settle.WithCodec(c))
+	x, err := settle.New(l, settle.WithTools(tools...), settle.WithCodec(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +208,43 @@ func TestR56AnOperatorIsToldOnceWhichKeyIsMissing(t *testing.T) {
 	var missing *settle.MissingKeyError
 	if _, err := with().Operations(ann, settle.OperationFilter{Task: "1"}); !errors.As(err, &missing) || missing.KeyID != "a" {
 		t.Errorf("the operations of a task whose name is sealed: %v, want a MissingKeyError that names the key", err)
+	}
+}
+
+// Keys change in one process after the other. A case that can be read is shown and
+// decided, whatever lies beside it: a decision that was taken must not look refused.
+func TestR56WhatLiesBesideACaseNeedsNoKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settle.db")
+	keys := map[string][]byte{"a": newKey(), "b": newKey()}
+	tools := []settle.AnyTool{lost(settle.Contract{NoLookup: true}), partOf("file", new(corrections))}
+	before, _ := sealedWorld(t, path, codec(t, "a", map[string][]byte{"a": keys["a"]}), tools...)
+	while, _ := sealedWorld(t, path, codec(t, "b", keys), tools...)
+	in := func(x *settle.Executor, task string, c settle.Call) string {
+		out, err := x.Execute(settle.WithTask(sealedScope(), settle.Task{ID: task, Goal: "g"}), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Operation
+	}
+	old, one := in(before, "1", partCall("lost", "x")), in(while, "2", partCall("lost", "x"))
+	ann := settle.WithOperator(context.Background(), settle.Operator{Name: "ann"})
+	c, err := before.Queue().Get(ann, old)
+	if err != nil || len(c.Related) != 1 || c.Related[0].Operation != one {
+		t.Fatalf("a case beside one under a key that is missing: related to %+v, %v", c.Related, err)
+	}
+	c, err = before.Queue().Decide(ann, settle.Decision{Operation: old, Version: c.Version, ID: uuid.NewString(), Kind: settle.DecideFail, Reason: "asked them"})
+	if err != nil || c.State != "failed" {
+		t.Errorf("deciding it: %s, %v", c.State, err)
+	}
+	filed := in(before, "3", partCall("file", "x"))
+	undo, err := while.Compensate(sealedScope(), filed)
+	if err != nil || undo.Status != settle.StatusCompleted {
+		t.Fatal(undo.ForModel(), err)
+	}
+	o, err := before.Queue().Operation(ann, filed)
+	if err != nil || len(o.Children) != 1 || o.Children[0].Operation != undo.Operation {
+		t.Errorf("an operation whose correction is under a key that is missing: %+v, %v", o.Children, err)
 	}
 }
 
