@@ -83,6 +83,8 @@ type CaseProposal struct {
 	Reason   string
 	Resource string
 	At       time.Time
+	// HasResult says that a result is given with it, which [Queue.Reveal] shows.
+	HasResult bool
 }
 
 // Get returns a case.
@@ -143,7 +145,8 @@ func (c *opened) view(x *Executor) Case {
 	}
 	v.Decisions = c.decisions(moment)
 	if p, waits := c.proposal(); waits {
-		v.Proposal = &CaseProposal{Kind: p.Kind, Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, At: p.At}
+		v.Proposal = &CaseProposal{Kind: p.Kind, Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, At: p.At,
+			HasResult: len(p.Result)+len(p.Sealed) > 0}
 	}
 	return v
 }

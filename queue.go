@@ -357,16 +357,26 @@ func (q *Queue) Note(ctx context.Context, reference, text string) error {
 type Revealed struct {
 	Arguments json.RawMessage
 	Result    json.RawMessage
+	// Proposed is the result that is given with a decision which waits for a
+	// second person (R41).
+	Proposed json.RawMessage
 }
 
-// Reveal shows the arguments and the result. That is an event of the operation
-// (R39). Secret fields were never stored without a codec and aren't shown.
+// Reveal shows the arguments, the result, and what a proposal gives for one. That
+// is an event of the operation (R39). Secret fields were never stored without a codec and aren't shown.
 func (q *Queue) Reveal(ctx context.Context, reference string) (Revealed, error) {
-	row, err := q.update(ctx, reference, "reveal", func(c *opened) (store.Change, error) { return c.passing("revealed") })
+	var proposed json.RawMessage
+	row, err := q.update(ctx, reference, "reveal", func(c *opened) (change store.Change, err error) {
+		p, _ := c.proposal()
+		if proposed, err = q.x.openProposed(c.entry.ID, p); err != nil {
+			return change, err
+		}
+		return c.passing("revealed")
+	})
 	if err != nil {
 		return Revealed{}, err
 	}
-	return Revealed{Arguments: row.Arguments, Result: row.Result}, nil
+	return Revealed{Arguments: row.Arguments, Result: row.Result, Proposed: proposed}, nil
 }
 
 // Look asks the far side for evidence now. Where this process has the tool, it

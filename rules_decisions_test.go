@@ -172,6 +172,12 @@ func TestR56AProposalsResultIsSealed(t *testing.T) {
 	if _, err := keyless.Queue().Confirm(as("bob"), out.Operation, version(), uuid.NewString(), "seen too"); !errors.As(err, &missing) || missing.KeyID != "a" {
 		t.Errorf("confirmed without the key: %v, want a MissingKeyError that names it", err)
 	}
+	if _, err := keyless.Queue().Reveal(as("bob"), out.Operation); !errors.As(err, &missing) {
+		t.Errorf("revealed without the key: %v, want a MissingKeyError", err)
+	}
+	if r, err := x.Queue().Reveal(as("bob"), out.Operation); err != nil || string(r.Proposed) != `{"id":"plaintext-id"}` {
+		t.Errorf("what is proposed is revealed as %s, %v", r.Proposed, err)
+	}
 	if _, err := x.Queue().Confirm(as("bob"), out.Operation, version(), uuid.NewString(), "seen too"); err != nil {
 		t.Fatal(err)
 	}

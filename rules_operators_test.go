@@ -76,11 +76,13 @@ func TestR41LookingAtAProposalDoesNotVoidIt(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
-		if _, err := queue.Reveal(bob.ctx, operation); err != nil {
+		r, err := queue.Reveal(bob.ctx, operation)
+		if err != nil {
 			w.Fatal(err)
 		}
+		equal(w, "the result that is proposed", string(r.Proposed), `{"id":"r-1"}`)
 		c := bob.sees(operation)
-		if c.Proposal == nil || c.Proposal.Operator != "ann" || c.Proposal.Resource != "r-1" {
+		if c.Proposal == nil || c.Proposal.Operator != "ann" || c.Proposal.Resource != "r-1" || !c.Proposal.HasResult {
 			w.Fatalf("after a look at it the proposal is %+v", c.Proposal)
 		}
 		// It is for the version that was seen, all the same.

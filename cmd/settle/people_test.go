@@ -119,3 +119,25 @@ func TestR46DoctorLooksAtTheOperatorsTenants(t *testing.T) {
 		}
 	})
 }
+
+// Whoever confirms a result has to be able to see it, and still finds it proposed.
+func TestR41WhatIsConfirmedCanBeSeen(t *testing.T) {
+	onEachLedger(t, func(t *testing.T, w *world) {
+		reference := w.manual("wire", "o-1")
+		version := func() string { return itoa(read[caseView](w, 0, "queue", "show", reference).Version) }
+		w.run(4, "queue", "decide", reference, "happened", "--version", version(), "--resource", "r-1", "--result", `{"id":"r-1"}`, "--reason", "their desk says so")
+		bo := w.as("bo")
+		bo.run(0, "queue", "take", reference)
+		contains(t, bo.run(0, "queue", "show", reference).out, "Proposed, and to be confirmed", "is given with it, and hidden")
+		type revealed struct {
+			Proposed receipt `json:"proposed_result"`
+		}
+		if r := read[revealed](bo, 0, "queue", "reveal", reference); r.Proposed.ID != "r-1" {
+			t.Errorf("the result that is proposed: %+v", r)
+		}
+		if v := read[caseView](bo, 0, "queue", "show", reference); v.Proposal == nil || !v.Proposal.HasResult {
+			t.Fatalf("the proposal after a look at it: %+v", v.Proposal)
+		}
+		contains(t, bo.run(0, "queue", "confirm", reference, "--version", version(), "--reason", "asked them too").out, "Confirmed: happened")
+	})
+}

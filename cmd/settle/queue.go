@@ -247,7 +247,7 @@ func (a *app) textOf(argument string) (string, error) {
 
 func (a *app) queueReveal() *cobra.Command {
 	return &cobra.Command{Use: "reveal OPERATION", Short: "Show the arguments and the result; that is journaled",
-		Long: "Show the arguments and the result. That is an event in the operation's journal\nand moves its version (R39). Secret fields that no codec sealed were never\nstored.",
+		Long: "Show the arguments, the result, and the one that a proposal gives. That is an\nevent in the operation's journal and moves its version (R39); a proposal stands. Secret fields that no codec sealed were never\nstored.",
 		Args: arguments(1, "OPERATION"), ValidArgsFunction: a.completeCases,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
@@ -265,7 +265,7 @@ func (a *app) queueReveal() *cobra.Command {
 }
 
 func (a *app) showRevealed(reference string, r settle.Revealed) error {
-	for _, value := range []*json.RawMessage{&r.Arguments, &r.Result} {
+	for _, value := range []*json.RawMessage{&r.Arguments, &r.Result, &r.Proposed} {
 		if len(*value) == 0 {
 			*value = json.RawMessage("null")
 		}
@@ -277,7 +277,9 @@ func (a *app) showRevealed(reference string, r settle.Revealed) error {
 		Operation string          `json:"operation"`
 		Arguments json.RawMessage `json:"arguments"`
 		Result    json.RawMessage `json:"result"`
-	}{reference, r.Arguments, r.Result})
+		// Proposed is the result of a decision that waits for a second person.
+		Proposed json.RawMessage `json:"proposed_result"`
+	}{reference, r.Arguments, r.Result, r.Proposed})
 	return nil
 }
 

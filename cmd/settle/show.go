@@ -178,6 +178,10 @@ func (a *app) showProposal(p page, f file) {
 	if prop.Resource != "" {
 		p.field("resource", shown(prop.Resource))
 	}
+	if prop.HasResult {
+		p.field("result", "is given with it, and hidden; this shows it, and is journaled:")
+		p.command(a.command("queue", "reveal", f.Operation))
+	}
 	p.command(a.confirmCommand(f.Case))
 }
 

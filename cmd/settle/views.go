@@ -82,11 +82,13 @@ type eventView struct {
 }
 
 type proposalView struct {
-	Decision string    `json:"decision"`
-	Operator string    `json:"operator"`
-	Reason   string    `json:"reason"`
-	Resource string    `json:"resource,omitempty"`
-	At       time.Time `json:"at"`
+	Decision string `json:"decision"`
+	Operator string `json:"operator"`
+	Reason   string `json:"reason"`
+	Resource string `json:"resource,omitempty"`
+	// HasResult says that a result is given with it, which reveal shows.
+	HasResult bool      `json:"has_result,omitempty"`
+	At        time.Time `json:"at"`
 	// Command confirms it.
 	Command string `json:"command"`
 }
@@ -128,7 +130,7 @@ func (a *app) caseView(f file) caseView {
 		v.Decisions = append(v.Decisions, view)
 	}
 	if p := c.Proposal; p != nil {
-		v.Proposal = &proposalView{Decision: string(p.Kind), Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, At: p.At.UTC(), Command: a.confirmCommand(c)}
+		v.Proposal = &proposalView{Decision: string(p.Kind), Operator: p.Operator, Reason: p.Reason, Resource: p.Resource, HasResult: p.HasResult, At: p.At.UTC(), Command: a.confirmCommand(c)}
 	}
 	return v
 }
