@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,7 +86,9 @@ func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
-	err = q.decide(ctx, c, d, false)
+	if err = checkWords(d.Reason, d.Resource); err == nil {
+		err = q.decide(ctx, c, d, false)
+	}
 	if err != nil {
 		return Case{}, q.refused(ctx, c, string(d.Kind), err)
 	}
@@ -122,8 +123,8 @@ func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason 
 	if p.Operator == c.operator.Name {
 		return ErrSamePerson
 	}
-	if strings.TrimSpace(reason) == "" {
-		return ErrBlankReason
+	if err := checkWords(reason, ""); err != nil {
+		return err
 	}
 	d := p.Decision
 	if d.Result, err = q.x.openProposed(c.entry.ID, p); err != nil {
@@ -144,11 +145,11 @@ func (q *Queue) refused(ctx context.Context, c *opened, kind string, err error) 
 // a second person stands behind it.
 func (q *Queue) decide(ctx context.Context, c *opened, d Decision, confirmed bool) error {
 	before, err := q.decided(ctx, c, d.ID)
-	if before != nil && before.decision() != string(d.Kind) {
-		err = ErrOtherDecision
-	}
-	if before != nil || err != nil {
+	switch {
+	case err != nil:
 		return err
+	case before != nil:
+		return before.again(d)
 	}
 	change, err := q.weigh(c, d)
 	if err != nil {
@@ -164,43 +165,11 @@ func (q *Queue) decide(ctx context.Context, c *opened, d Decision, confirmed boo
 	return nil
 }
 
-// journaled is an event of a decision that was taken, or proposed.
-type journaled store.Event
-
-// decision is its kind.
-func (e journaled) decision() string {
-	var body struct{ Decision string }
-	_ = json.Unmarshal(e.Body, &body) //nolint:errcheck // a body of another shape names no decision
-	return body.Decision
-}
-
-// decided finds what was done under a decision's id: sending it again is no
-// change, and an id that stands for something else is refused.
-func (q *Queue) decided(ctx context.Context, c *opened, id string) (*journaled, error) {
-	decision, err := uuid.Parse(id)
-	if err != nil || decision == uuid.Nil {
-		return nil, errors.New("settle: a decision needs an id: a UUID of its own, the same when it is sent again (R41)")
-	}
-	events, err := q.x.ledger.Events(ctx, c.entry.ID, 0)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range events {
-		if e.Decision == decision {
-			return (*journaled)(&e), nil
-		}
-	}
-	return nil, nil
-}
-
 // weigh turns a decision into its move, or refuses it.
 func (q *Queue) weigh(c *opened, d Decision) (store.Change, error) {
 	row := c.entry.Operation
 	change := c.change("decided")
 	change.Decision, _ = uuid.Parse(d.ID)
-	if strings.TrimSpace(d.Reason) == "" {
-		return change, ErrBlankReason
-	}
 	if d.Version != row.Version {
 		return change, &StaleVersionError{Seen: d.Version, Now: row.Version}
 	}
@@ -208,8 +177,7 @@ func (q *Queue) weigh(c *opened, d Decision) (store.Change, error) {
 		return change, ErrTaken
 	}
 	var err error
-	change.Body, err = json.Marshal(map[string]string{"decision": string(d.Kind), "reason": cut(d.Reason, maxNote)})
-	if err != nil {
+	if change.Body, err = d.body(); err != nil {
 		return change, err
 	}
 	return change, c.apply(&change, d, q.x.settings.resultLimit)
@@ -303,7 +271,7 @@ func (c *opened) unattached() error {
 
 func (c *opened) happened(change *store.Change, d Decision, limit int) error {
 	change.To, change.Reason, change.Doubts, change.Granted = store.Completed, "", 0, false
-	change.Resource = cut(d.Resource, maxResource)
+	change.Resource = d.Resource
 	change.ResourceDigest = resourceDigest(change.Resource)
 	if len(d.Result) == 0 {
 		return nil
@@ -350,7 +318,7 @@ func (q *Queue) propose(ctx context.Context, c *opened, d Decision) error {
 		return err
 	}
 	change.Proposal = &encoded
-	if change.Body, err = json.Marshal(map[string]string{"decision": string(d.Kind), "reason": cut(d.Reason, maxNote)}); err != nil {
+	if change.Body, err = d.body(); err != nil {
 		return err
 	}
 	return q.write(ctx, change)

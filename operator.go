@@ -52,6 +52,8 @@ var (
 	ErrNotAllowed = errors.New("settle: this operator may not do that")
 	// ErrBlankReason: a decision needs a reason (R40).
 	ErrBlankReason = errors.New("settle: a decision needs a reason: say in words how it was found out (R40)")
+	// ErrTooLong: a reason, a note or a resource is longer than what is kept.
+	ErrTooLong = fmt.Errorf("settle: a reason or a note has at most %d bytes, and a resource %d", maxNote, maxResource)
 	// ErrNoCase: the operation has no open case that this decision settles.
 	ErrNoCase = errors.New("settle: the operation has no open case that this decides")
 	// ErrAttached: an attempt's success came in meanwhile, so "did not happen" is
@@ -69,6 +71,8 @@ var (
 	ErrTaken = errors.New("settle: somebody else has taken the case: they release it first, or decide it, or another takes it over from them")
 	// ErrOtherDecision: the id was used for another decision on the case.
 	ErrOtherDecision = errors.New("settle: this id stands for another decision on the case, which was not taken again: look at the case, and give a new decision an id of its own (R41)")
+	// ErrVoid: the id is that of a proposal that nobody can confirm any more (R41).
+	ErrVoid = errors.New("settle: what was proposed under this id is void, since the case has moved on: look at it, and give a new decision an id of its own (R41)")
 	// ErrNoSuchDecision: the kind of the decision isn't one that exists.
 	ErrNoSuchDecision = errors.New("settle: there is no such decision")
 )

@@ -242,6 +242,9 @@ func (c *opened) change(kind string) store.Change {
 		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: keepDue(row)}
 }
 
+// passings are the kinds of change that say nothing about what happened.
+var passings = []string{"taken", "taken_over", "released", "revealed"}
+
 // passing is a change that says nothing about what happened: who has the case, or
 // has looked at it. A proposal outlives it, or else whoever makes sure before they
 // confirm would void what they confirm (R41).
@@ -343,8 +346,11 @@ const maxNote = 4096
 // Note adds the operator's words to the case.
 func (q *Queue) Note(ctx context.Context, reference, text string) error {
 	_, err := q.update(ctx, reference, "note", func(c *opened) (change store.Change, err error) {
-		if strings.TrimSpace(text) == "" || len(text) > maxNote {
-			return change, fmt.Errorf("settle: a note has 1 to %d bytes of text", maxNote)
+		if strings.TrimSpace(text) == "" {
+			return change, errors.New("settle: a note needs a text")
+		}
+		if len(text) > maxNote {
+			return change, ErrTooLong
 		}
 		change = c.change("note")
 		change.Body, err = json.Marshal(map[string]string{"note": text})

@@ -346,3 +346,77 @@ func (o *person) takes(operation string) {
 		o.Fatal(err)
 	}
 }
+
+// Whoever sends a decision again has to hear what became of it, and not that of
+// another one, or of a proposal that came to nothing.
+func TestR41AnIDIsToldWhatBecameOfIt(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lostForTwo())
+		operation, queue := p.waitsForTwo(), p.x.Queue()
+		ann, bob := p.person("ann"), p.person("bob")
+		d := ann.decision(operation, settle.DecideHappened)
+		d.Resource = "r-1"
+		again := func() error { _, err := queue.Decide(ann.ctx, d); return err }
+		if err := errors.Join(again(), queue.Take(bob.ctx, operation), again()); err != nil {
+			w.Fatal(err)
+		}
+		other := d
+		other.Resource = "r-2"
+		ann.refused(other, "another decision")
+		if err := queue.Note(bob.ctx, operation, "their desk says otherwise"); err != nil {
+			w.Fatal(err)
+		}
+		ann.refused(d, "is void")
+		ann.decides(operation, settle.DecideFail)
+		ann.refused(d, "is void")
+
+		d = ann.decision(operation, settle.DecideHappened)
+		d.Resource = "r-1"
+		if err := again(); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := queue.Reveal(bob.ctx, operation); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := bob.confirms(operation, uuid.NewString()); err != nil {
+			w.Fatal(err)
+		}
+		if err := again(); err != nil {
+			w.Errorf("a proposal that was confirmed: %v", err)
+		}
+		w.state(w.only("lost"), store.Completed)
+	})
+}
+
+// Half a resource is another one, and the end of a reason may be what counts.
+func TestR40NothingOfADecisionIsCut(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		p := w.start(lostForTwo())
+		operation, queue := p.waitsForTwo(), p.x.Queue()
+		ann, bob := p.person("ann"), p.person("bob")
+		long := func(n int) string { return strings.Repeat("a", n-1) + "z" }
+		d := ann.decision(operation, settle.DecideHappened)
+		d.Resource, d.Reason = long(1024), long(4097)
+		ann.refused(d, "at most")
+		d.Resource, d.Reason = long(1025), long(4096)
+		ann.refused(d, "at most")
+		if err := queue.Note(ann.ctx, operation, long(4097)); !errors.Is(err, settle.ErrTooLong) {
+			w.Errorf("a long note: %v, want ErrTooLong", err)
+		}
+		d.Resource = long(1024)
+		if _, err := queue.Decide(ann.ctx, d); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := queue.Confirm(bob.ctx, operation, bob.sees(operation).Version, uuid.NewString(), long(4097)); !errors.Is(err, settle.ErrTooLong) {
+			w.Errorf("a long reason to confirm: %v, want ErrTooLong", err)
+		}
+		if _, err := queue.Confirm(bob.ctx, operation, bob.sees(operation).Version, uuid.NewString(), long(4096)); err != nil {
+			w.Fatal(err)
+		}
+		equal(w, "the resource", w.only("lost").Resource, long(1024))
+		events := bob.sees(operation).Events
+		if text := events[len(events)-1].Text; !strings.HasSuffix(text, long(4096)+" / "+long(4096)) {
+			w.Errorf("of both reasons %d bytes are kept", len(text))
+		}
+	})
+}

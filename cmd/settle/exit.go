@@ -54,11 +54,11 @@ var meanings = []struct {
 	code string
 }{
 	{is[usageError], exitUsage, "usage"},
-	{isAny(settle.ErrNoOperator, settle.ErrBlankReason, settle.ErrNoSuchDecision, settle.ErrCursor), exitUsage, "usage"},
+	{isAny(settle.ErrNoOperator, settle.ErrBlankReason, settle.ErrTooLong, settle.ErrNoSuchDecision, settle.ErrCursor), exitUsage, "usage"},
 	{is[*settle.NameError], exitUsage, "usage"},
 	{is[*settle.StaleVersionError], exitStale, "stale_version"},
 	{is[*store.StaleError], exitStale, "stale_version"},
-	{isAny(errFree, settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision), exitStale, "conflict"},
+	{isAny(errFree, settle.ErrTaken, settle.ErrNoProposal, settle.ErrOtherDecision, settle.ErrVoid), exitStale, "conflict"},
 	{isAny(errSecondPerson, settle.ErrSamePerson), exitSecond, "second_person_needed"},
 	{is[*settle.MomentError], exitRefused, "moment_not_passed"},
 	{isAny(settle.ErrErased), exitRefused, "erased"},

@@ -141,3 +141,16 @@ func TestR41WhatIsConfirmedCanBeSeen(t *testing.T) {
 		contains(t, bo.run(0, "queue", "confirm", reference, "--version", version(), "--reason", "asked them too").out, "Confirmed: happened")
 	})
 }
+
+// What doesn't fit is mistyped, and nothing of it is kept in part (R40).
+func TestR40LongWordsAreUsage(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t).hire()
+	reference, long := w.manual("refund", "o-1"), strings.Repeat("x", 4097)
+	version := itoa(read[caseView](w, 0, "queue", "show", reference).Version)
+	failed(w, 2, "queue", "note", reference, long)
+	decide := []string{"queue", "decide", reference, "happened", "--version", version}
+	failed(w, 2, append(decide, "--resource", "r-1", "--reason", long)...)
+	failed(w, 2, append(decide, "--resource", long, "--reason", "seen")...)
+	w.run(0, append(decide, "--resource", "r-1", "--reason", "seen")...)
+}
