@@ -191,7 +191,7 @@ func (c *opened) decisions(moment time.Time) []CaseDecision {
 		}
 	case row.State == store.AwaitingApproval:
 		return []CaseDecision{
-			{DecideApprove, "It is run, once, with exactly these arguments.", refusal(c.runnable())},
+			{DecideApprove, "It is run, once, with exactly these arguments.", refusal(c.approvable())},
 			{DecideDeny, "It is closed as denied. Nothing is sent.", ""},
 		}
 	case c.file.Incident && c.file.ClosedAt.IsZero():

@@ -200,9 +200,6 @@ func (c *opened) apply(change *store.Change, d Decision, limit int) error {
 	if row.State != needs {
 		return ErrNoCase
 	}
-	if needs == store.AwaitingApproval && row.Due() {
-		return ErrApprovalExpired
-	}
 	change.Due = store.Due{}
 	switch d.Kind {
 	case DecideHappened:
@@ -219,7 +216,7 @@ func (c *opened) apply(change *store.Change, d Decision, limit int) error {
 	case DecideAbandon:
 		change.To, change.Reason, change.Granted = store.Abandoned, reasonDecided, false
 	case DecideApprove:
-		if err := c.runnable(); err != nil {
+		if err := c.approvable(); err != nil {
 			return err
 		}
 		change.To, change.Reason, change.Granted, change.Told, change.Due = store.Retryable, reasonApproved, true, false, store.DueIn(0)
@@ -240,6 +237,14 @@ func (c *opened) runnable() error {
 		return ErrErased
 	}
 	return nil
+}
+
+// approvable refuses what came too late; to deny that is what it counts as (R43).
+func (c *opened) approvable() error {
+	if c.entry.Due() {
+		return ErrApprovalExpired
+	}
+	return c.runnable()
 }
 
 // notHappened holds for both decisions that say so: they wait for the moment,

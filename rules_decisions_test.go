@@ -420,3 +420,23 @@ func TestR40NothingOfADecisionIsCut(t *testing.T) {
 		}
 	})
 }
+
+// An approval that came too late isn't offered. It counts as denied, so whoever
+// denies it says nothing new: the case must not have to wait for a worker (R43).
+func TestR43AnExpiredApprovalCanOnlyBeDenied(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		asks := partOf("ask", new(corrections))
+		asks.Contract.Approval = true
+		p := w.start(asks)
+		operation := w.want(p.call(partCall("ask", "x")), settle.StatusAwaitingApproval).Operation
+		w.age(25 * time.Hour)
+		ann := p.person("ann")
+		ann.refused(ann.decision(operation, settle.DecideApprove), "has expired")
+		for _, d := range ann.sees(operation).Decisions {
+			equal(w, string(d.Kind)+" is refused", d.Refused != "", d.Kind == settle.DecideApprove)
+		}
+		ann.decides(operation, settle.DecideDeny)
+		w.state(w.only("ask"), store.Failed)
+		w.wantReplay(p.call(partCall("ask", "x")), settle.StatusDenied)
+	})
+}
