@@ -294,6 +294,9 @@ func (x *Executor) resumeAsWorker(ctx context.Context, e store.Entry, b *binding
 	j.r.in, j.r.run = in, b.do
 	x.begin(j)
 	<-j.done
+	if e.Source == store.FromOriginal {
+		x.signals.compensated(b, j.out)
+	}
 	return j.row.State, true, nil
 }
 

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/store"
@@ -192,5 +196,37 @@ func TestR47ACompensationGetsTheResultOfTodaysTool(t *testing.T) {
 		if o := got[0]; o.Out.Number != tc.want || o.Resource != "ticket opened" || o.In.Order != "A-1" {
 			t.Errorf("%s: it was given %+v", name, o)
 		}
+	}
+}
+
+// A correction that waits for a person is carried out by a worker, with nobody to
+// hear that it failed but the metric (R50).
+func TestR50AWorkersCorrectionCounts(t *testing.T) {
+	o := observe(onFile(t))
+	tool := partOf("file", new(corrections))
+	tool.Compensation.Contract.Approval = true
+	tool.Compensation.Do = func(context.Context, settle.Op, settle.Original[partArgs, part]) error {
+		return settle.Rejected(errors.New("it is locked"))
+	}
+	x := o.executor(settle.WithTools(tool))
+	done := o.want(x, partCall("file", "x"), settle.StatusCompleted)
+	waits, err := x.Compensate(o.ctx, done.Operation)
+	if err != nil || waits.Status != settle.StatusAwaitingApproval {
+		t.Fatal(waits.ForModel(), err)
+	}
+	ann := settle.WithOperator(o.ctx, settle.Operator{Name: "ann"})
+	_, err = x.Queue().Decide(ann, settle.Decision{Operation: waits.Operation, Version: 1, ID: uuid.NewString(), Kind: settle.DecideApprove, Reason: "it was filed twice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.recover(x)
+	want := map[string]int64{"awaiting_approval": 1, "failed": 1}
+	counted := map[string]int64{}
+	for _, p := range o.metrics()["settle.compensations"].(metricdata.Sum[int64]).DataPoints {
+		status, _ := p.Attributes.Value("settle.status")
+		counted[status.AsString()] += p.Value
+	}
+	if !maps.Equal(counted, want) {
+		t.Errorf("compensations are counted as %v, want %v", counted, want)
 	}
 }
