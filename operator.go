@@ -64,7 +64,7 @@ var (
 	// ErrNoProposal: there is nothing to confirm, or new evidence has voided it (R41).
 	ErrNoProposal = errors.New("settle: there is no proposal to confirm: none was made, or the case has moved on since (R41)")
 	// ErrApprovalExpired: the approval came after its ApprovalTTL, which denies (R43).
-	ErrApprovalExpired = errors.New("settle: the approval has expired and counts as denied: a new call has to ask again (R43)")
+	ErrApprovalExpired = errors.New("settle: the approval has expired and counts as denied: the same call stays denied in its task (R43)")
 	// ErrSamePerson: who proposed can't confirm (R41).
 	ErrSamePerson = errors.New("settle: this decision takes two persons, and the one who proposed it can't confirm it (R41)")
 	// ErrTaken: somebody else has the case.
