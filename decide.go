@@ -82,7 +82,7 @@ type proposal struct {
 // Decide settles a case, or proposes to where the tool asks for two persons; the
 // case that it returns says which. A refusal changes nothing but the audit.
 func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
-	c, err := q.open(ctx, d.Operation, string(d.Kind))
+	c, err := q.openToDecide(ctx, d.Operation, string(d.Kind))
 	if err != nil {
 		return Case{}, err
 	}
@@ -98,7 +98,7 @@ func (q *Queue) Decide(ctx context.Context, d Decision) (Case, error) {
 // Confirm is the second person's word on a proposal. The version is the one that
 // they saw, the id their own decision's.
 func (q *Queue) Confirm(ctx context.Context, reference string, version int, id, reason string) (Case, error) {
-	c, err := q.open(ctx, reference, actionConfirm)
+	c, err := q.openToDecide(ctx, reference, actionConfirm)
 	if err != nil {
 		return Case{}, err
 	}
@@ -133,6 +133,15 @@ func (q *Queue) confirm(ctx context.Context, c *opened, version int, id, reason 
 	d.Version, d.ID = version, id
 	d.Reason = p.Decision.Reason + " / " + reason
 	return q.decide(ctx, c, d, true)
+}
+
+// openToDecide is [Queue.open], and journals that the host's policy refused it.
+func (q *Queue) openToDecide(ctx context.Context, reference, action string) (*opened, error) {
+	c, err := q.open(ctx, reference, action)
+	if errors.Is(err, ErrNotAllowed) {
+		err = q.refused(ctx, c, action, err)
+	}
+	return c, err
 }
 
 // refused journals a refusal beside the operation and returns it (R41, R57).

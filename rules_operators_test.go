@@ -168,6 +168,10 @@ func TestR46APolicyIsToldWhatIsConfirmed(t *testing.T) {
 				equal(w, "what is decided with "+a.Action, a.Decision, "")
 			}
 		}
+		audits, err := w.ledger.Audits(context.Background(), w.only("lost").ID)
+		if err != nil || len(audits) != 1 || audits[0].Kind != "decision_refused" || audits[0].Actor != "operator:bob" {
+			w.Errorf("the audit of what was not allowed: %+v, %v", audits, err)
+		}
 		// However a reference is written, it is one operation to the policy.
 		if _, err := p.x.Queue().Get(ann.ctx, "urn:uuid:"+strings.ToUpper(operation)); err != nil {
 			w.Fatal(err)
