@@ -2,6 +2,7 @@ package settle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -253,7 +254,7 @@ func (c *opened) approvable() error {
 	if c.entry.Due() {
 		return ErrApprovalExpired
 	}
-	return c.runnable()
+	return cmp.Or(c.unattached(), c.runnable())
 }
 
 // notHappened holds for both decisions that say so: they wait for the moment,

@@ -164,6 +164,9 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 		} else {
 			c.Flags = store.FlagAttached
 		}
+	case store.AwaitingApproval:
+		// It can't complete: nothing may be approved that has happened.
+		c.Flags, c.Incident = store.FlagAttached, reasonLateSuccess
 	case store.Failed, store.Abandoned:
 		c.To, c.Reason, c.Flags = store.Manual, reasonLateSuccess, store.FlagAttached
 	case store.Completed:

@@ -440,3 +440,42 @@ func TestR43AnExpiredApprovalCanOnlyBeDenied(t *testing.T) {
 		w.wantReplay(p.call(partCall("ask", "x")), settle.StatusDenied)
 	})
 }
+
+// An approval may be asked for what an earlier attempt turns out to have done: its
+// contract got the approval in between. It isn't given then, and the effect is told
+// of, whatever is said to the approval.
+func TestR43WhatHasHappenedIsNotApproved(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		release := make(chan struct{})
+		tool := lost(settle.Contract{EscalateAfter: time.Hour, Timeout: quick, StaleAfter: 24 * time.Hour})
+		tool.Lookup = func(_ context.Context, q settle.Query[part], _ partArgs) (settle.Evidence, error) {
+			return q.NotHappened(), nil
+		}
+		asks := tool
+		asks.Contract.Approval = true
+		tool.Do = func(context.Context, settle.Op, partArgs) (part, error) {
+			<-release // deaf to its context
+			return part{"r-1"}, nil
+		}
+		p := w.start(tool)
+		operation := w.want(p.call(partCall("lost", "x")), settle.StatusUnknown).Operation
+		w.age(longEnough)
+		p.recover()
+		w.state(w.only("lost"), store.Retryable)
+		q := w.start(asks)
+		w.want(q.call(partCall("lost", "x")), settle.StatusAwaitingApproval)
+		close(release)
+		ann := q.person("ann")
+		w.comes("the late success", func() bool {
+			return slices.ContainsFunc(w.events(w.only("lost").ID), func(e store.Event) bool { return e.Kind == "late_success" })
+		})
+		ann.refused(ann.decision(operation, settle.DecideApprove), "has reported success")
+		equal(w, "why approve is refused", ann.sees(operation).Decisions[0].Refused != "", true)
+		ann.decides(operation, settle.DecideDeny)
+		c := ann.sees(operation)
+		if !c.Incident || c.Reason != "late_success" {
+			w.Errorf("after the approval is denied the case is %+v", c.CaseSummary)
+		}
+		ann.decides(operation, settle.DecideAcknowledge)
+	})
+}
