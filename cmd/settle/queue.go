@@ -247,7 +247,7 @@ func (a *app) textOf(argument string) (string, error) {
 
 func (a *app) queueReveal() *cobra.Command {
 	return &cobra.Command{Use: "reveal OPERATION", Short: "Show the arguments and the result; that is journaled",
-		Long: "Show the arguments, the result, and the one that a proposal gives. That is an\nevent in the operation's journal and moves its version (R39); a proposal stands. Secret fields that no codec sealed were never\nstored.",
+		Long: "Show the arguments, the result, and the one that a proposal gives. That is an\nevent in the operation's journal and moves its version (R39); a proposal stands.\nSecret fields that no codec sealed were never stored.",
 		Args: arguments(1, "OPERATION"), ValidArgsFunction: a.completeCases,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.onQueue(c.Context(), writes, func(ctx context.Context, d *desk) error {
