@@ -137,11 +137,17 @@ func (b *binding) bindFuncs(e erased) {
 	}
 }
 
+// errNoArguments: what was erased (R52) is no operation with empty arguments.
+var errNoArguments = errors.New("settle: the arguments are gone")
+
 // erase is the only place that knows a tool's types.
 func (t Tool[In, Out]) erase() erased {
 	decode := func(by func([]byte, any) error) func([]byte) (any, error) {
 		return func(args []byte) (any, error) {
 			var in In
+			if len(args) == 0 {
+				return in, errNoArguments
+			}
 			if raw, ok := any(&in).(*json.RawMessage); ok {
 				*raw = args
 				return in, nil

@@ -2,7 +2,9 @@ package settle_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,4 +84,48 @@ func TestR52ShutdownEndsAPurge(t *testing.T) {
 	if !errors.Is(err, settle.ErrShutdown) || done.Removed != 3 {
 		t.Errorf("the purge did %+v (%v), want three pages and ErrShutdown", done, err)
 	}
+}
+
+// A raw tool takes any bytes for arguments; those that are erased are none.
+func TestR52NothingRunsOrIsAskedWithoutTheErasedArguments(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var without atomic.Int32
+		given := func(in json.RawMessage) error {
+			if len(in) == 0 {
+				without.Add(1)
+			}
+			return errors.New("the answer was lost")
+		}
+		tool := func(name string, attempts int, c settle.Contract) settle.RawTool {
+			c.Identity, c.Attempts, c.VisibilityDelay = []string{"lamp"}, attempts, settle.Immediately
+			return settle.RawTool{Name: name, Schema: json.RawMessage(`{"type":"object","properties":{"lamp":{"type":"string"}},"required":["lamp"]}`),
+				Contract: c, Do: func(_ context.Context, op settle.Op, in json.RawMessage) (json.RawMessage, error) {
+					_ = op.Key()
+					return nil, given(in)
+				}}
+		}
+		tools := func(attempts int) []settle.AnyTool {
+			asks := tool("ask", attempts, settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent})
+			asks.Lookup = func(_ context.Context, _ settle.Query[json.RawMessage], in json.RawMessage) (settle.Evidence, error) {
+				return settle.Evidence{}, given(in)
+			}
+			return []settle.AnyTool{asks, tool("switch", attempts, settle.Contract{Class: settle.Idempotent}),
+				tool("charge", attempts, settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true})}
+		}
+		p := w.start(tools(1)...)
+		for _, name := range []string{"ask", "switch", "charge"} {
+			w.want(p.call(settle.Call{Tool: name, Args: json.RawMessage(`{"lamp":"hall"}`)}), settle.StatusUnknown)
+		}
+		if _, err := p.x.Erase(p.ctx, settle.Principal{Tenant: "acme", Subject: "support-agent"}, nil); err != nil {
+			w.Fatal(err)
+		}
+		w.age(longEnough)
+		w.start(tools(2)...).recover()
+		equal(w, "attempts and lookups without arguments", without.Load(), 0)
+		for _, row := range w.rows() {
+			if row.State != store.Manual || row.Reason != "arguments_undecodable" {
+				w.Errorf("%s, whose arguments are erased, is %s (%s)", row.Tool, row.State, row.Reason)
+			}
+		}
+	})
 }
