@@ -341,8 +341,8 @@ func (x *Executor) enter() error {
 
 // Shutdown takes no new calls and waits until what runs has ended and is
 // recorded, or until the context ends: what then still runs keeps its lease and
-// moment in the ledger, and another process settles it (R37, R38). The ledger
-// stays open; it is the host's.
+// moment in the ledger, and another process settles it (R37, R38). A ledger that
+// can't be reached is tried for as long. It stays open; it is the host's.
 func (x *Executor) Shutdown(ctx context.Context) error {
 	x.mu.Lock()
 	if !x.closed {
@@ -356,7 +356,7 @@ func (x *Executor) Shutdown(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("settle: shutdown: attempts are still at work; their operations keep their leases and are settled by recovery: %w", ctx.Err())
+		return fmt.Errorf("settle: shutdown: attempts are still at work, or aren't recorded yet; their operations keep their leases and are settled by recovery: %w", ctx.Err())
 	}
 }
 

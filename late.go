@@ -49,23 +49,46 @@ func (j *job) tryWrite(ctx context.Context, end ending, due store.Due, row *stor
 
 var errBusyRow = errors.New("settle: the row changed each time that it was to be written")
 
-// keepWriting tries on until the ledger takes the ending or the process ends,
-// and once more when the executor shuts down (R24). The job goes on to its end
-// without it, so it works on a copy.
+// keepWriting tries on until the ledger takes the ending or the process ends
+// (R24). The job goes on to its end without it, so it works on a copy.
 func (x *Executor) keepWriting(j *job, end ending) {
 	kept := *j
 	x.work.Add(1)
 	go func() {
 		defer x.work.Done()
 		ctx := context.WithoutCancel(kept.caller)
-		for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-			more := x.sleep(ctx, pause)
+		x.keepTrying(func() error {
 			var row store.Operation
-			if err := kept.tryWrite(ctx, end, store.Due{}, &row); err == nil || errors.Is(err, store.ErrClosed) || !more {
-				return
-			}
-		}
+			return kept.tryWrite(ctx, end, store.Due{}, &row)
+		})
 	}()
+}
+
+// The pauses between two tries to write down what is known: the first, and the
+// longest, which is shorter while a Shutdown waits.
+const (
+	firstTry     = 50 * time.Millisecond
+	longestTry   = 5 * time.Second
+	longestAtEnd = 500 * time.Millisecond
+)
+
+// keepTrying pauses and tries, until the write is made or never can be. When the
+// executor shuts down it tries at once, and goes on: Shutdown waits for it as long
+// as its context allows, since the ledger may be restarting just as the host is.
+func (x *Executor) keepTrying(write func() error) {
+	closing, longest := (<-chan struct{})(x.closing), longestTry
+	for pause := firstTry; ; pause = min(2*pause, longest) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-closing:
+			timer.Stop()
+			closing, longest, pause = nil, longestAtEnd, firstTry
+		}
+		if err := write(); err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrNotFound) {
+			return
+		}
+	}
 }
 
 // awaitLate waits for a handler that was still at work when its lease ended.
@@ -86,16 +109,15 @@ func (x *Executor) awaitLate(j *job, late <-chan ending) {
 		}
 		defer x.work.Done()
 		ctx := context.WithoutCancel(j.caller)
-		pause := 50 * time.Millisecond
-		for {
+		write := func() error {
 			entry, err := x.ledger.Get(ctx, j.r.intent.TenantName, id)
-			if err == nil {
-				err = x.late(ctx, j.r.tool, attempt, end, &entry.Operation)
+			if err != nil {
+				return err
 			}
-			if err == nil || errors.Is(err, store.ErrClosed) || !x.sleep(ctx, pause) {
-				return
-			}
-			pause = min(2*pause, 5*time.Second)
+			return x.late(ctx, j.r.tool, attempt, end, &entry.Operation)
+		}
+		if write() != nil {
+			x.keepTrying(write)
 		}
 	}()
 }

@@ -86,18 +86,35 @@ func TestR24AnOutcomeOutlivesItsRecordByRecovery(t *testing.T) {
 	}
 }
 
-func TestR24ShutdownTriesTheRecordOnceMore(t *testing.T) {
+// Shutdown doesn't say that all is recorded while it isn't: it waits for a ledger
+// that is away as long as its context allows.
+func TestR24ShutdownWaitsForALedgerThatIsAway(t *testing.T) {
 	g := onFile(t)
-	p := &pay{contract: unsafeContract()}
-	x := g.executor(p.tool())
-	g.ledger.next("apply", times(8, lostRequest)...)
+	p, s := &pay{contract: unsafeContract()}, newStuck(settle.Contract{NoLookup: true})
+	late := s.tool()
+	late.Name = "late"
+	x := g.executor(p.tool(), late)
+	call := payCall("A-1", 5)
+	call.Tool = "late"
+	unknown := g.want(x, call, settle.StatusUnknown)
+	g.ledger.next("apply", times(1000, down)...)
+	g.ledger.counted()
 	out := g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+	s.release <- func(act func() paid) (paid, error) { return act(), nil }
+	g.eventually("the late answer", func() bool { calls, _ := g.ledger.counted(); return calls["get"] > 0 })
+	soon, cancel := context.WithTimeout(g.ctx, 20*time.Millisecond)
+	defer cancel()
+	if err := x.Shutdown(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown with an outcome that isn't recorded: %v", err)
+	}
 	g.ledger.mend("apply")
 	if err := x.Shutdown(g.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.row(out).State; got != store.Completed {
-		t.Errorf("after an orderly end it is %s: its outcome was known", got)
+	for _, o := range []settle.Outcome{out, unknown} {
+		if got := g.row(o).State; got != store.Completed {
+			t.Errorf("after an orderly end %s is %s: its outcome was known", o.Tool, got)
+		}
 	}
 }
 
