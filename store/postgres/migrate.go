@@ -135,13 +135,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 // connection of its own: a session's lock would be lost in a pooler, and the
 // pool may have a single connection.
 func lock(ctx context.Context, pool *pgxpool.Pool, schema string) (unlock func(), _ error) {
-	config := pool.Config()
-	if config.BeforeConnect != nil {
-		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-			return nil, &store.UnwrittenError{Err: err}
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	conn, err := connectBeside(ctx, pool)
 	if err != nil {
 		return nil, &store.UnwrittenError{Err: err}
 	}

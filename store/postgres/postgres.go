@@ -157,10 +157,29 @@ func (l *Ledger) acquire(ctx context.Context) (leased, error) {
 		return leased{}, store.ErrClosed
 	}
 	conn, err := l.pool.Acquire(ctx)
-	if err != nil {
-		return leased{}, fromRead(err)
+	switch {
+	case err == nil:
+		return leased{pooled: conn}, nil
+	case err.Error() == closedPool:
+		return leased{}, store.ErrClosed
 	}
-	return leased{pooled: conn}, nil
+	return leased{}, fromRead(err)
+}
+
+// closedPool is what pgxpool says, without a name for it, once its owner has
+// closed the pool: no connection will ever come of it.
+const closedPool = "closed pool"
+
+// connectBeside opens a connection like the pool's and leaves those of the pool to
+// others. The host may have its word on each, such as a password of the hour.
+func connectBeside(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
+	config := pool.Config()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config.ConnConfig)
 }
 
 // send sends a batch: one round trip, and one transaction.

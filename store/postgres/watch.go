@@ -110,7 +110,7 @@ func (l *Ledger) listen(ctx context.Context) {
 }
 
 func (l *Ledger) hear(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig.Copy())
+	conn, err := connectBeside(ctx, l.pool)
 	if err != nil {
 		return err
 	}
