@@ -104,6 +104,40 @@ func TestR17ARefusalDoesntHideWhatATwinRecorded(t *testing.T) {
 	})
 }
 
+// What the database refused to commit isn't told as done because somebody else
+// was, meanwhile, in its place.
+func TestR53ARefusedCommitIsntTakenForATwins(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		s := newShelf(w)
+		if err := w.at.exec(context.Background(), "CREATE TABLE "+w.at.table("rack")+" (id text PRIMARY KEY)"); err != nil {
+			w.Fatal(err)
+		}
+		child := w.at.table("stands_on")
+		if err := w.at.exec(context.Background(), "CREATE TABLE "+child+" (rack text REFERENCES "+w.at.table("rack")+" DEFERRABLE INITIALLY DEFERRED)"); err != nil {
+			w.Fatal(err)
+		}
+		l := share(w.open())
+		broken := *s
+		broken.after = func(ctx context.Context, _ reserveArgs) (err error) {
+			insert := "INSERT INTO " + child + " VALUES ('nowhere')"
+			if tx, ok := postgres.Tx(ctx); ok {
+				_, err = tx.Exec(ctx, insert)
+			} else if tx, ok := sqlite.Tx(ctx); ok {
+				_, err = tx.ExecContext(ctx, insert)
+			}
+			return err
+		}
+		p, twin := w.startOn(l, settle.WithTools(broken.reserve())), w.start(s.reserve())
+		l.next("transact", made, func(call func() error) error {
+			w.want(twin.call(reserving("chair", "ben")), settle.StatusCompleted)
+			return call()
+		})
+		out := w.want(p.call(reserving("chair", "ann")), settle.StatusConflict)
+		equal(w, "operation", out.Operation, w.only("reserve").ID.String())
+		s.holds(1)
+	})
+}
+
 // newShelfTool is the shelf's tool without what its handler does afterwards.
 func newShelfTool(s *shelf) settle.AnyTool {
 	other := *s

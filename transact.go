@@ -393,10 +393,13 @@ func (l *local) recordRest(ctx context.Context, c store.Claim, end ending) (clai
 	return claimed, err
 }
 
-// commit records the outcome and ends the transaction.
-func (l *local) commit(ctx context.Context, t store.Transaction, c store.Change) (err error) {
+// commit records the outcome and ends the transaction. The row is as it was where
+// that failed: a completed one would be taken for what stands.
+func (l *local) commit(ctx context.Context, t store.Transaction, c store.Change) error {
 	l.x.announce(&c)
-	if l.row, err = t.Commit(ctx, c); err == nil {
+	row, err := t.Commit(ctx, c)
+	if err == nil {
+		l.row = row
 		l.x.sent(c.Announce)
 	}
 	return err

@@ -267,9 +267,9 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 		// SQLite leaves the transaction open after a deferred constraint; the
 		// connection is closed with it.
 		t.discard = true
-		return row, unwritten(err)
+		return store.Operation{}, unwritten(err)
 	}
-	return row, unknown(err)
+	return store.Operation{}, unknown(err)
 }
 
 var errEnded = errors.New("store/sqlite: the handler ended the ledger's transaction itself, which only the ledger may: return an error to roll it back, and call neither Commit nor Rollback")
