@@ -230,12 +230,14 @@ func (j *job) unrecorded(end ending, err error) Outcome {
 		"operation", j.row.ID.String(), "error", err)
 	out := Outcome{Tool: j.r.tool.name, Operation: j.row.ID.String(), Reason: "not_recorded", value: end.value, err: end.err, state: store.Running}
 	j.toldNotDone = j.callerWaits()
-	switch end.effect {
-	case effectHappened:
+	switch doubtful := j.row.Doubts > 0; {
+	case end.effect == effectHappened:
 		out.Status, out.Result, out.Resource = StatusCompleted, end.encoded, end.resource
-	case effectRejected:
+	case doubtful: // whatever this attempt proves, an earlier one may have acted (R23)
+		out.Status = StatusUnknown
+	case end.effect == effectRejected:
 		out.Status, out.Detail = StatusFailed, refusal(end)
-	case effectNotSent, effectInterrupted:
+	case end.effect == effectNotSent, end.effect == effectInterrupted:
 		out.Status = StatusInProgress
 		if j.toldNotDone {
 			out.Status = StatusNotDone

@@ -352,3 +352,31 @@ func TestR27AHandlerMayPanicLate(t *testing.T) {
 	pause(300 * time.Millisecond)
 	g.did(p, 1)
 }
+
+// An attempt before may have acted, also where the ledger can't take the last one.
+func TestR23WhatIsNotRecordedIsUnknownAfterADoubt(t *testing.T) {
+	for name, last := range map[string]error{
+		"refused": settle.Rejected(errors.New("no")), "not sent": settle.NotSent(errors.New("no route")),
+		"interrupted": settle.Interrupted(errors.New("asks")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			p := &pay{contract: keyedContract()}
+			p.contract.Attempts = 2
+			x := g.executor(p.tool())
+			p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
+				_ = op.Key()
+				if op.Attempt() == 1 {
+					act()
+					return paid{}, errors.New("the answer was lost")
+				}
+				g.ledger.next("apply", down)
+				return paid{}, last
+			}
+			if out := g.want(x, payCall("A-1", 5), settle.StatusUnknown); out.Recorded || out.Reason != "not_recorded" {
+				t.Errorf("got %+v", out)
+			}
+			g.did(p, 1)
+		})
+	}
+}
