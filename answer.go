@@ -26,6 +26,14 @@ func (x *Executor) authorize(ctx context.Context, r *request, operation, purpose
 	return err
 }
 
+// authorizeApart is authorize on a goroutine that callers or Shutdown wait for.
+func (x *Executor) authorizeApart(ctx context.Context, r *request, operation, purpose string) error {
+	if r.tool.contract.Authorize == nil {
+		return nil
+	}
+	return apart(func() error { return x.authorize(ctx, r, operation, purpose) })
+}
+
 // answer tells the caller of a recorded operation: a replay, or where it stands
 // (R48). What the caller may not see any more is left out (R46).
 func (x *Executor) answer(ctx context.Context, r *request, row store.Operation, status Status) Outcome {

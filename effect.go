@@ -106,6 +106,18 @@ func contained(f func() error) (err error) {
 	return f()
 }
 
+// apart runs a function of the host's where the goroutine is one that others wait
+// for: runtime.Goexit, which is how a test gives up, must not end that.
+func apart(f func() error) error {
+	err, done := errGone, make(chan struct{})
+	go func() {
+		defer close(done)
+		err = f()
+	}()
+	<-done
+	return err
+}
+
 // encode is json.Marshal of a value whose own methods may panic.
 func encode(v any) (encoded []byte, err error) {
 	err = contained(func() (err error) {
@@ -116,7 +128,7 @@ func encode(v any) (encoded []byte, err error) {
 }
 
 // errGone ends a handler's goroutine that left by runtime.Goexit.
-var errGone = errors.New("settle: the handler ended its goroutine without returning")
+var errGone = errors.New("settle: a function of the host ended its goroutine without returning")
 
 // classify says what an attempt's error proves under the contract.
 func (c Contract) classify(err error) knownError {

@@ -148,15 +148,21 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
 	sinks := x.settings.sinks
 	if len(sinks) == 1 {
-		return contained(func() error { return sinks[0].Deliver(ctx, d) })
+		return offer(ctx, sinks[0], d)
 	}
 	errs := make([]error, len(sinks))
 	var group sync.WaitGroup
 	for n, sink := range sinks {
-		group.Go(func() { errs[n] = contained(func() error { return sink.Deliver(ctx, d) }) })
+		group.Go(func() { errs[n] = offer(ctx, sink, d) })
 	}
 	group.Wait()
 	return untaken(errs)
+}
+
+// offer takes a sink that panics, or ends its goroutine, for one that didn't take
+// the event.
+func offer(ctx context.Context, sink Sink, d Delivery) error {
+	return apart(func() error { return contained(func() error { return sink.Deliver(ctx, d) }) })
 }
 
 // untaken makes one error of what several sinks answered, nil where all took the

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +73,37 @@ func TestR46AuthorizeIsAskedBeforeEveryAttemptAndAnswer(t *testing.T) {
 	if got := purposes(); !slices.Equal(got, []string{"answer"}) {
 		t.Errorf("Brief: asked %v", got)
 	}
+}
+
+// A test's t.Fatal ends the goroutine that it is called on: callers and Shutdown
+// wait for that of a second attempt.
+func TestR46AuthorizeThatEndsItsGoroutineIsARefusal(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		s := newShelf(w)
+		refuses := func(c *settle.Contract) {
+			var asked atomic.Int32
+			c.Authorize = func(context.Context, settle.Authorization) error {
+				if asked.Add(1) == 2 {
+					runtime.Goexit()
+				}
+				return nil
+			}
+		}
+		busy := func(context.Context, reserveArgs) error { return settle.NotSent(errors.New("busy")) }
+		s.after = busy
+		remote := settle.Tool[reserveArgs, reserved]{Name: "remote", Contract: keyedContract(),
+			Do: func(ctx context.Context, _ settle.Op, in reserveArgs) (reserved, error) {
+				return reserved{}, busy(ctx, in)
+			}}
+		refuses(&remote.Contract)
+		p := w.start(s.reserve(refuses), remote)
+		for _, name := range []string{"reserve", "remote"} {
+			call := reserving("chair", "ann")
+			call.Tool = name
+			w.want(received(w, p.begin(call)), settle.StatusDenied)
+		}
+		p.stop()
+	})
 }
 
 func TestR46WithoutPermissionOnlyACodeIsSaid(t *testing.T) {

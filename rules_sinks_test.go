@@ -3,6 +3,7 @@ package settle_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -37,6 +38,23 @@ func TestR54ASinkThatDoesntTakeAnEventKeepsItFromNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestR54ASinkThatEndsItsGoroutineHasntTakenTheEvent(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var good inbox
+		gone := settle.SinkFunc(func(context.Context, settle.Delivery) error { runtime.Goexit(); return nil })
+		for _, sinks := range [][]settle.Sink{{gone}, {gone, &good}} {
+			p := w.startWith(settle.WithTools(publishing(func() error { return nil })), settle.WithOutbox(sinks...))
+			p.call(reserving("chair", "ann"))
+			p.relays()
+			events, err := p.x.Queue().Undelivered(p.person("ann", "acme").ctx, settle.OutgoingEventFilter{})
+			if err != nil || len(events) == 0 || events[0].Type != "item.reserved" {
+				w.Errorf("with %d sinks there wait %+v, error %v", len(sinks), events, err)
+			}
+			w.age(2 * time.Hour)
+		}
+	})
 }
 
 // An event is given up where nobody is left who may still take it.
