@@ -1,14 +1,19 @@
 package sqlite
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// clock is the ledger's: the host's, but it never runs backwards.
+// clock is the ledger's: the host's, but it never runs backwards, and doesn't
+// stand still either while the host's is behind it. A host clock that was an hour
+// ahead and is set right must not keep every lease from ending for that hour (R38).
 type clock struct {
 	host func() time.Time
-	last atomic.Int64
+
+	mu   sync.Mutex
+	last int64     // in microseconds
+	at   time.Time // when last was read, by the monotonic clock, which nobody sets
 }
 
 const readClock = "SELECT at FROM settle_clock"
@@ -16,14 +21,16 @@ const readClock = "SELECT at FROM settle_clock"
 // read returns the ledger's instant, not before the one given, which is the
 // last that was stored.
 func (c *clock) read(stored int64) time.Time {
-	now := max(c.host().UnixMicro(), stored)
-	for {
-		last := c.last.Load()
-		if now <= last {
-			return time.UnixMicro(last).UTC()
-		}
-		if c.last.CompareAndSwap(last, now) {
-			return time.UnixMicro(now).UTC()
-		}
+	host := c.host().UnixMicro()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := time.Now()
+	now := max(host, stored, c.last)
+	if host < c.last {
+		now = max(now, c.last+at.Sub(c.at).Microseconds())
 	}
+	if now > c.last {
+		c.last, c.at = now, at
+	}
+	return time.UnixMicro(now).UTC()
 }

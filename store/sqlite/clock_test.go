@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,5 +115,43 @@ func TestR21DurationsAreRoundedToTheSaferSide(t *testing.T) {
 	w.must(err)
 	if o.Visibility != time.Second+time.Microsecond || e.Visibility != o.Visibility || e.Escalate != o.Escalate {
 		t.Errorf("a delay of 1 s and 1 ns was answered as %v and stored as %v", o.Visibility, e.Visibility)
+	}
+}
+
+// A clock that was ahead and is set right doesn't stop the ledger's: leases end,
+// in this process and in others, as long after they began as they should.
+func TestR38LeasesEndAfterTheHostsClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	ahead.Store(int64(24 * time.Hour))
+	host := sqlite.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	w := newWorld(t, host)
+	const lease = 200 * time.Millisecond
+	began := time.Now()
+	claim := storetest.Claim(storetest.Operation(w.intent()))
+	claim.Lease = lease
+	answers, err := w.Claim(w.ctx, claim)
+	w.must(err)
+	o := answers[0].Operation
+	ahead.Store(0)
+	others := open(t, w.path, host)
+	for _, l := range []*sqlite.Ledger{w.Ledger, others} {
+		for {
+			e, err := l.Get(w.ctx, "acme", o.ID)
+			w.must(err)
+			if e.Read.Before(o.CreatedAt) {
+				t.Fatalf("what was claimed at %v was read at %v", o.CreatedAt, e.Read)
+			}
+			if e.Expired() {
+				break
+			}
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("a lease of %v hasn't ended after %v", lease, time.Since(began))
+			}
+			runtime.Gosched()
+		}
+		if took := time.Since(began); took < lease {
+			t.Errorf("a lease of %v ended after %v", lease, took)
+		}
 	}
 }

@@ -24,7 +24,8 @@
 // # Time
 //
 // SQLite has no clock. The ledger's instant is the host's, kept from running
-// backwards by the last one that was stored, whichever process stored it. A
-// host clock that steps forward ends leases early: that is a risk of this
-// ledger that no setting takes away.
+// backwards by the last one that was stored, whichever process stored it, and
+// counted on from there while the host's is behind. A host clock that steps
+// forward ends leases early: that is a risk of this ledger that no setting takes
+// away.
 package sqlite
