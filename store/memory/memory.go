@@ -22,6 +22,7 @@ type Ledger struct {
 	mu     sync.Mutex
 	clock  func() time.Time
 	last   time.Time
+	at     time.Time // when last was read
 	closed bool
 
 	tenants   map[[32]byte]store.Intent // by tenant digest; only the tenant's fields count
@@ -110,8 +111,12 @@ func (l *Ledger) enter(ctx context.Context) (now time.Time, leave func(), err er
 		l.mu.Unlock()
 		return now, nil, store.ErrClosed
 	}
-	if t := l.clock().UTC().Truncate(time.Microsecond); t.After(l.last) {
-		l.last = t
+	t, at := l.clock().UTC().Truncate(time.Microsecond), time.Now()
+	if t.Before(l.last) { // it was set back: counted on by the monotonic clock
+		t = l.last.Add(at.Sub(l.at).Truncate(time.Microsecond))
+	}
+	if t.After(l.last) {
+		l.last, l.at = t, at
 	}
 	return l.last, l.mu.Unlock, nil
 }

@@ -50,6 +50,11 @@ func TestR22TheClockNeverRunsBackwards(t *testing.T) {
 	if after := claim(); after.CreatedAt.Before(before.CreatedAt) {
 		t.Errorf("the ledger's clock ran backwards by %v", before.CreatedAt.Sub(after.CreatedAt))
 	}
+	for began := time.Now(); !claim().CreatedAt.After(before.CreatedAt); {
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("the ledger's clock stands still while the host's is behind it: no lease ends (R38)")
+		}
+	}
 }
 
 func TestR26AClosedLedgerSaysSo(t *testing.T) {
