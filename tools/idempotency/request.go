@@ -31,10 +31,14 @@ type Request struct {
 	Target string `json:"target"`
 	// ContentType is the body's media type, without parameters, or "".
 	ContentType string `json:"content_type,omitempty"`
+	// ContentEncoding is how the body was compressed, or "". Such a body counts as
+	// it was sent, byte for byte.
+	ContentEncoding string `json:"content_encoding,omitempty"`
 	// Body is a body of JSON of up to 256 KiB, which has no more values, depth or
 	// digits than can be compared: 9,990 values, 63 levels.
 	Body json.RawMessage `json:"body,omitempty"`
-	// Digest is the SHA-256 of any other body, byte for byte, in hexadecimal.
+	// Digest is the SHA-256 of any other body, byte for byte, in hexadecimal; of a
+	// multipart body it is that of its parts, without their boundary.
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -132,14 +136,15 @@ var errNoJSON = errors.New("idempotency: the body isn't the JSON that its Conten
 // arguments are what the key stands for, as JSON. A body of JSON goes in byte for
 // byte, for the ledger's own strict reader.
 func arguments(r *http.Request, key string, c *content) (json.RawMessage, error) {
-	in := Request{Key: key, Target: target(r.URL), ContentType: mediaType(r.Header.Get("Content-Type"))}
-	inline := c.size > 0 && c.size <= largestInline && isJSON(in.ContentType)
+	contentType := r.Header.Get("Content-Type")
+	in := Request{Key: key, Target: target(r.URL), ContentType: mediaType(contentType), ContentEncoding: encoding(r.Header)}
+	inline := c.size > 0 && c.size <= largestInline && isJSON(in.ContentType) && in.ContentEncoding == ""
 	if inline && !json.Valid(c.memory) {
 		return nil, errNoJSON
 	}
 	inline = inline && comparable(c.memory)
 	if c.size > 0 && !inline {
-		in.Digest = c.digest
+		in.Digest = digestOf(c, contentType, in.ContentEncoding)
 	}
 	encoded, err := json.Marshal(in)
 	if err != nil || !inline {
@@ -177,6 +182,15 @@ func mediaType(value string) string {
 		return parsed
 	}
 	return strings.ToLower(strings.TrimSpace(value))
+}
+
+// encoding is a body's Content-Encoding, "" for none.
+func encoding(h http.Header) string {
+	value := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ", ")))
+	if value == "identity" {
+		return ""
+	}
+	return value
 }
 
 func isJSON(mediaType string) bool {

@@ -21,6 +21,8 @@ type Response struct {
 	Status int `json:"status"`
 	// Header are the headers that are recorded; see [Options.Headers].
 	Header map[string][]string `json:"header,omitempty"`
+	// HeaderBytes are those with a value that isn't valid UTF-8.
+	HeaderBytes map[string][][]byte `json:"header_bytes,omitempty"`
 	// Text is a body that is valid UTF-8, Bytes any other.
 	Text  string `json:"text,omitempty"`
 	Bytes []byte `json:"bytes,omitempty"`
@@ -42,6 +44,24 @@ func (r *Response) setBody(body []byte) {
 		r.Text = string(body)
 	} else {
 		r.Bytes = slices.Clone(body)
+	}
+}
+
+// setHeader keeps a header's values as they are: JSON takes no bytes that are no
+// text, such as a file's name in ISO 8859-1.
+func (r *Response) setHeader(name string, values []string) {
+	if !slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
+		if r.Header == nil {
+			r.Header = map[string][]string{}
+		}
+		r.Header[name] = slices.Clone(values)
+		return
+	}
+	if r.HeaderBytes == nil {
+		r.HeaderBytes = map[string][][]byte{}
+	}
+	for _, v := range values {
+		r.HeaderBytes[name] = append(r.HeaderBytes[name], []byte(v))
 	}
 }
 
@@ -172,10 +192,7 @@ func (r *recorder) response(headers []string, resource string) Response {
 	out := Response{Status: r.status, Omitted: r.over, Resource: resource}
 	for _, name := range headers {
 		if values := r.sent[name]; len(values) > 0 {
-			if out.Header == nil {
-				out.Header = map[string][]string{}
-			}
-			out.Header[name] = slices.Clone(values)
+			out.setHeader(name, values)
 		}
 	}
 	if out.Resource == "" {
@@ -197,6 +214,12 @@ func (p *protected) replay(w http.ResponseWriter, out settle.Outcome) {
 	h := w.Header()
 	for name, values := range recorded.Header {
 		h[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+	}
+	for name, values := range recorded.HeaderBytes {
+		h.Del(name)
+		for _, v := range values {
+			h.Add(name, string(v))
+		}
 	}
 	p.stamp(h, out)
 	body := recorded.body()
