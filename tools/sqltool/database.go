@@ -15,6 +15,8 @@ import (
 
 // database is the ledger's, inside its transaction.
 type database interface {
+	// text is how a text is bound.
+	text(v string) (any, error)
 	// number is how a number is bound.
 	number(v canonical.Value) (any, error)
 	// boolean is how true and false are bound.
@@ -78,20 +80,20 @@ func bind(db database, s *statement, values arguments.Values) ([]any, error) {
 	args := make([]any, len(s.names))
 	for i, name := range s.names {
 		v, ok := values.Get(name)
+		var err error
 		switch {
 		case !ok: // absent and null are NULL
 		case v.Kind() == canonical.String:
-			args[i] = v.String()
+			args[i], err = db.text(v.String())
 		case v.Kind() == canonical.Bool:
 			args[i] = db.boolean(v.Bool())
 		case v.Kind() == canonical.Number:
-			number, err := db.number(v)
-			if err != nil {
-				return nil, &ArgumentError{Field: name, Reason: err.Error()}
-			}
-			args[i] = number
+			args[i], err = db.number(v)
 		default:
 			args[i] = string(v.AppendJSON(nil))
+		}
+		if err != nil {
+			return nil, &ArgumentError{Field: name, Reason: err.Error()}
 		}
 	}
 	return args, nil

@@ -17,6 +17,13 @@ import (
 
 type onPostgres struct{ tx pgx.Tx }
 
+func (onPostgres) text(v string) (any, error) {
+	if strings.ContainsRune(v, 0) {
+		return nil, errors.New("PostgreSQL has no text with the character U+0000; leave it out")
+	}
+	return v, nil
+}
+
 // Everything is bound as text, which the server reads as the type that it
 // inferred for the parameter: a number keeps each of its digits.
 func (onPostgres) number(v canonical.Value) (any, error) { return v.String(), nil }

@@ -18,6 +18,8 @@ import (
 
 type onSQLite struct{ tx *sql.Tx }
 
+func (onSQLite) text(v string) (any, error) { return v, nil }
+
 // number binds an integer of 64 bits, or a floating point number where none of
 // the digits is lost. SQLite has no others.
 func (onSQLite) number(v canonical.Value) (any, error) {

@@ -247,6 +247,24 @@ func TestNumbersThatSQLiteCannotHold(t *testing.T) {
 	})
 }
 
+// What a database never takes is a refusal: the same call would be refused again.
+func TestTextsThatPostgresCannotHold(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		w.exec("CREATE TABLE kept (v text)")
+		w.start(declare[json.RawMessage, json.RawMessage](w.T, sqltool.Spec{
+			Name: "keep", Schema: json.RawMessage(`{"type":"object","required":["v"],"properties":{"v":{"type":"string"}}}`),
+			Contract: settle.Contract{WholeArguments: true}, Statements: []sqltool.Statement{{SQL: "INSERT INTO kept VALUES (:v)"}},
+		}))
+		want := settle.StatusCompleted
+		if w.postgres {
+			want = settle.StatusFailed
+		}
+		if out := w.want(w.call("keep", `{"v":"a\u0000b"}`), want); w.postgres && !strings.Contains(out.Detail, "U+0000") {
+			w.Errorf("the detail is %q", out.Detail)
+		}
+	})
+}
+
 func TestR53OtherLedgersAreRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := settle.New(memory.New(), settle.Volatile(), settle.WithTools(reserve(t))); err == nil {
