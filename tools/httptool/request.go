@@ -24,6 +24,11 @@ type Request struct {
 	// it is one segment or a part of one: it is escaped, and where it is missing,
 	// empty, or leads to another segment, nothing is sent and the call is rejected.
 	Path string
+	// Slashes lists the fields of Path whose values may have slashes and
+	// backslashes, such as a file's name. They are sent escaped, and still many
+	// servers and proxies decode them before they choose whom to call: the value
+	// then names as many segments as it likes below its place.
+	Slashes []string
 	// Query are the parameters by name. One that is a field and nothing else is
 	// left out where the call doesn't have it, and repeated for an array.
 	Query map[string]string
@@ -43,6 +48,7 @@ type Request struct {
 type recipe struct {
 	method    string
 	path      template
+	slashes   []string // the fields in it that may have some
 	query     []named
 	header    []named
 	body      *body
@@ -58,7 +64,7 @@ type named struct {
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 func (r Request) read(d *arguments.Declared) (*recipe, error) {
-	made := &recipe{method: r.Method}
+	made := &recipe{method: r.Method, slashes: slices.Clone(r.Slashes)}
 	var problems []error
 	note := func(place string, err error) {
 		if err != nil {
@@ -69,6 +75,11 @@ func (r Request) read(d *arguments.Declared) (*recipe, error) {
 		note("Method", fmt.Errorf("it is none of %s", strings.Join(methods, ", ")))
 	}
 	made.path = made.readPath(r.Path, d, note)
+	for _, field := range r.Slashes {
+		if !slices.Contains(made.path.fields(), field) {
+			note("Slashes", fmt.Errorf("%q is no field of Path", field))
+		}
+	}
 	made.query = readNamed("Query", r.Query, d, note)
 	made.header = readNamed("Header", r.Header, d, note)
 	for name := range r.Header {
@@ -138,11 +149,8 @@ func readNamed(place string, from map[string]string, d *arguments.Declared, note
 func (m *recipe) make(v arguments.Values) (*request, error) {
 	r := &request{method: m.method, query: url.Values{}, header: http.Header{}, follow: m.follow}
 	var err error
-	if r.path, err = m.path.text(v, "path", escapeSegment); err != nil {
+	if r.path, err = m.makePath(v); err != nil {
 		return nil, err
-	}
-	if climbs(r.path) {
-		return nil, &ArgumentError{Field: m.path.fields(), Place: "path", Reason: "it leads to another segment"}
 	}
 	for _, q := range m.query {
 		if err := q.addTo(r.query, v); err != nil {
@@ -162,6 +170,21 @@ func (m *recipe) make(v arguments.Values) (*request, error) {
 		r.header.Set(h.name, value)
 	}
 	return r, m.makeBody(r, v)
+}
+
+// makePath fills the path in. Servers and proxies may decode it before they look at
+// it, so that a value must not lead out of its segment even then.
+func (m *recipe) makePath(v arguments.Values) (string, error) {
+	for _, field := range m.path.fields() {
+		if text, err := scalar(v, field); err == nil && strings.ContainsAny(text, `/\`) && !slices.Contains(m.slashes, field) {
+			return "", &ArgumentError{Field: field, Place: "path", Reason: "it has a slash or a backslash"}
+		}
+	}
+	path, err := m.path.text(v, "path", escapeSegment)
+	if err == nil && climbs(path) {
+		err = &ArgumentError{Field: strings.Join(m.path.fields(), ", "), Place: "path", Reason: "it leads to another segment"}
+	}
+	return path, err
 }
 
 func (m *recipe) makeBody(r *request, v arguments.Values) (err error) {
@@ -208,12 +231,11 @@ func (n named) addTo(query url.Values, v arguments.Values) error {
 }
 
 // fields names the fields of a template.
-func (t template) fields() string {
-	var names []string
+func (t template) fields() (names []string) {
 	for _, p := range t {
 		if p.field != "" {
 			names = append(names, p.field)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }

@@ -46,8 +46,10 @@ func TestRequestsAreMadeOfArguments(t *testing.T) {
 	}{
 		{"the arguments as they are", httptool.Request{Method: "POST", Path: "/a"}, `{"id":"1","sum":1.10}`,
 			sent{"POST", "/v1/a", "", `{"id":"1","sum":1.1}`, nil}}, // settle writes numbers in plain digits
-		{"a path", httptool.Request{Method: "DELETE", Path: "/o/{id}.json"}, `{"id":"a/b?c#d e%2f"}`,
-			sent{"DELETE", "/v1/o/a%2Fb%3Fc%23d%20e%252f.json", "", "", nil}},
+		{"a path", httptool.Request{Method: "DELETE", Path: "/o/{id}.json"}, `{"id":"b?c#d e%2f"}`,
+			sent{"DELETE", "/v1/o/b%3Fc%23d%20e%252f.json", "", "", nil}},
+		{"a path with slashes", httptool.Request{Method: "GET", Path: "/o/{id}/raw", Slashes: []string{"id"}}, `{"id":"a/b\\c"}`,
+			sent{"GET", "/v1/o/a%2Fb%5Cc/raw", "", "", nil}},
 		{"braces", httptool.Request{Method: "GET", Path: "/o", Query: map[string]string{"q": "{{{id}}}"}}, `{"id":"1"}`,
 			sent{"GET", "/v1/o", "q=%7B1%7D", "", nil}},
 		{"a query", httptool.Request{Method: "GET", Path: "/o", Query: map[string]string{"id": "{id}", "tag": "{tags}", "note": "{note}"}}, `{"id":"a&b=c","tags":["x","y"]}`,
@@ -77,6 +79,7 @@ func TestRequestsAreMadeOfArguments(t *testing.T) {
 func TestArgumentsStayInTheirPlace(t *testing.T) {
 	t.Parallel()
 	path := httptool.Request{Method: "GET", Path: "/o/{id}/lines"}
+	slashes := httptool.Request{Method: "GET", Path: "/o/{id}", Slashes: []string{"id"}}
 	header := httptool.Request{Method: "GET", Path: "/o", Header: map[string]string{"X-Note": "{id}"}}
 	for name, tc := range map[string]struct {
 		req  httptool.Request
@@ -89,6 +92,9 @@ func TestArgumentsStayInTheirPlace(t *testing.T) {
 		"backslashes":    {path, `{"id":"..\\admin"}`},
 		"with parameter": {path, `{"id":"..;x"}`},
 		"NUL":            {path, `{"id":"a\u0000"}`},
+		"down":           {path, `{"id":"42/cancel"}`},
+		"down, reversed": {path, `{"id":"42\\cancel"}`},
+		"up by slashes":  {slashes, `{"id":"../admin"}`},
 		"a line break":   {header, `{"id":"a\r\nX-Admin: 1"}`},
 		"an object":      {httptool.Request{Method: "GET", Path: "/o", Query: map[string]string{"q": "{who}"}}, `{"id":"1","who":{"name":"ann"}}`},
 		"a missing text": {httptool.Request{Method: "GET", Path: "/o", Query: map[string]string{"q": "by {who.name}"}}, `{"id":"1"}`},
@@ -330,6 +336,7 @@ func TestWrongDeclarationsAreRefused(t *testing.T) {
 	c := newClient(t, "http://127.0.0.1:1", httptool.Header("X-Api-Key", "k"))
 	for says, edit := range map[string]func(*httptool.Spec){
 		"Method":                       func(s *httptool.Spec) { s.Request.Method = "post" },
+		"is no field of Path":          func(s *httptool.Spec) { s.Request.Slashes = []string{"order_id"} },
 		"begin with a slash":           func(s *httptool.Spec) { s.Request.Path = "//evil"[2:] },
 		"parameters go into Query":     func(s *httptool.Spec) { s.Request.Path = "/a?b={order_id}" },
 		"dot or two":                   func(s *httptool.Spec) { s.Request.Path = "/a/../{order_id}" },

@@ -106,9 +106,7 @@ func scalar(v arguments.Values, field string) (string, error) {
 	return text, nil
 }
 
-// escapeSegment writes a value into a path. Servers and proxies may decode a
-// path before they look at it, so that a value must not lead out of its segment
-// even then.
+// escapeSegment writes a value into a path.
 func escapeSegment(value string) (string, error) {
 	if value == "" {
 		return "", errors.New("it is empty")
