@@ -111,7 +111,7 @@ func (s set) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return s, nil }
 
 func TestAToolsetsConfirmationMayStandAroundGuardedTools(t *testing.T) {
 	for name, inner := range map[string]func(*world, *settle.Executor) tool.Tool{
-		"one of the executor": func(_ *world, x *settle.Executor) tool.Tool { return settleadk.Tools(x, []string{"refund"})[0] },
+		"one of the executor": func(_ *world, x *settle.Executor) tool.Tool { return offered(t, x, "refund")[0] },
 		"one that is wrapped": func(w *world, x *settle.Executor) tool.Tool {
 			return w.tool(x, w.pay(functiontool.Config{Name: "own"}, nil))
 		},

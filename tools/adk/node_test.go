@@ -132,6 +132,25 @@ func (w *world) refundWith(do func() error) settle.AnyTool {
 	}
 }
 
+// offered are the executor's own tools.
+func offered(t *testing.T, x *settle.Executor, names ...string) []tool.Tool {
+	t.Helper()
+	all, err := settleadk.Tools(x, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A name that is misspelt mustn't leave the model without its tool.
+func TestANameThatTheExecutorDoesntHaveIsAnError(t *testing.T) {
+	w := newWorld(t)
+	all, err := settleadk.Tools(w.executor(settle.WithTools(w.refund())), []string{"refund", "reimburse"})
+	if err == nil || all != nil || !strings.Contains(err.Error(), `"reimburse"`) {
+		t.Errorf("got %v, %v", all, err)
+	}
+}
+
 func TestTheExecutorsToolsAreOfferedAndRunWithAndWithoutThePlugin(t *testing.T) {
 	for _, plugged := range []bool{true, false} {
 		w := &world{}
@@ -140,7 +159,7 @@ func TestTheExecutorsToolsAreOfferedAndRunWithAndWithoutThePlugin(t *testing.T) 
 				scripted.CallTools(scripted.Use("refund", `{"order":7}`)), scripted.CallTools(scripted.Use("refund", `{"order":7}`), scripted.Use("refund", `{"order":9007199254740993}`)),
 				scripted.Say("Done."))
 			x := w.executor(settle.WithTools(w.refund()))
-			config := llmagent.Config{Tools: settleadk.Tools(x, nil)}
+			config := llmagent.Config{Tools: offered(t, x)}
 			a := w.start(config)
 			if plugged {
 				a = w.start(config, w.plugin(x))
@@ -150,9 +169,9 @@ func TestTheExecutorsToolsAreOfferedAndRunWithAndWithoutThePlugin(t *testing.T) 
 			a.wantResult("refund", 0, "id", "re_1")
 			a.wantResult("refund", 1, "settle_note", "replayed")
 			a.wantResult("refund", 2, "status", "invalid_arguments")
-			offered := w.model.Requests()[0].Tools
-			if len(offered) != 1 || offered[0].Description != "Refund an order." || !strings.Contains(string(offered[0].Schema), `"order"`) {
-				t.Errorf("the model was offered %+v", offered)
+			shown := w.model.Requests()[0].Tools
+			if len(shown) != 1 || shown[0].Description != "Refund an order." || !strings.Contains(string(shown[0].Schema), `"order"`) {
+				t.Errorf("the model was offered %+v", shown)
 			}
 		})
 	}

@@ -2,6 +2,8 @@ package settleadk
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"google.golang.org/adk/v2/agent"
@@ -17,15 +19,25 @@ import (
 // [settle.WithTools], in their order; with names, only those. They need no
 // plugin, and one leaves them alone. In an agent the plugin is still what sends
 // the brief.
-func Tools(x *settle.Executor, names []string, options ...Option) []tool.Tool {
+func Tools(x *settle.Executor, names []string, options ...Option) ([]tool.Tool, error) {
 	g := newGuard(x, options)
 	var all []tool.Tool
+	missing := slices.Clone(names)
 	for _, d := range x.Tools() {
-		if !d.Guarded && len(d.Schema) > 0 && (len(names) == 0 || slices.Contains(names, d.Name)) {
-			all = append(all, &ownTool{declared: d, guard: g})
+		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
+			continue
 		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
+		all = append(all, &ownTool{declared: d, guard: g})
 	}
-	return all
+	var problems []error
+	for _, name := range missing {
+		problems = append(problems, fmt.Errorf("settleadk: tool %q: the executor has none with this name: register it with settle.WithTools", name))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // ownTool is a tool of the executor.

@@ -3,6 +3,7 @@ package settlegenkit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -261,6 +262,22 @@ func TestTheExecutorsToolsAreOfferedAndRunWithAndWithoutTheMiddleware(t *testing
 			}
 		})
 	}
+}
+
+// A name that is misspelt mustn't leave the model without its tool.
+func TestANameThatTheExecutorDoesntHaveIsAnError(t *testing.T) {
+	w := newWorld(t)
+	guard := settlegenkit.New(w.executor(settle.WithTools(w.refund())))
+	_, err := genkit.Generate(w.ctx, w.g, ai.WithPrompt("Pay."), ai.WithTools(guard.Tools("refund", "reimburse")...), ai.WithUse(guard))
+	if err == nil || !strings.Contains(err.Error(), "reimburse") || len(w.model.Requests()) != 0 {
+		t.Errorf("Generate said %v", err)
+	}
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "reimburse") {
+			t.Errorf("Define said %s", said)
+		}
+	}()
+	guard.Define(w.g, "reimburse")
 }
 
 func TestAToolThatTakesAnythingIsGuarded(t *testing.T) {

@@ -3,6 +3,7 @@ package settlegenkit
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/firebase/genkit/go/ai"
@@ -12,30 +13,43 @@ import (
 )
 
 // Tools offers the executor's own tools to a Generate, for [ai.WithTools]: those
-// of [settle.WithTools], in their order; with names, only those.
+// of [settle.WithTools], in their order; with names, only those. A name that the
+// executor doesn't have is left to genkit to find, which is an error of Generate
+// where there is none.
 func (g *Guard) Tools(names ...string) []ai.ToolRef {
-	return g.offer(names, func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef {
+	all, missing := g.offer(names, func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef {
 		return ai.NewMultipartTool(name, description, run, schema)
 	})
+	for _, name := range missing {
+		all = append(all, ai.ToolName(name))
+	}
+	return all
 }
 
 // Define is [Guard.Tools] for prompts, whose tools have to be registered. It
-// panics, as genkit does, where the registry has a tool with the name.
+// panics, as genkit does, where the registry has a tool with the name, and where
+// the executor has none.
 func (g *Guard) Define(registry *genkit.Genkit, names ...string) []ai.ToolRef {
-	return g.offer(names, func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef {
+	all, missing := g.offer(names, func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef {
 		return genkit.DefineMultipartTool(registry, name, description, run, schema)
 	})
+	if len(missing) > 0 {
+		panic(fmt.Sprintf("settlegenkit: tools %q: the executor has none with this name: register it with settle.WithTools", missing))
+	}
+	return all
 }
 
 type toolFunc = ai.MultipartToolFunc[any]
 
-// offer makes a tool of genkit of each of the executor's.
-func (g *Guard) offer(names []string, with func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef) []ai.ToolRef {
-	var all []ai.ToolRef
+// offer makes a tool of genkit of each of the executor's, and names those that it
+// doesn't have.
+func (g *Guard) offer(names []string, with func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef) (all []ai.ToolRef, missing []string) {
+	missing = slices.Clone(names)
 	for _, d := range g.executor.Tools() {
 		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
 		g.mu.Lock()
 		g.own[d.Name] = true
 		g.mu.Unlock()
@@ -43,7 +57,7 @@ func (g *Guard) offer(names []string, with func(name, description string, run to
 		_ = json.Unmarshal(d.Schema, &schema) // an object: the executor has parsed it
 		all = append(all, with(d.Name, d.Description, g.runner(d.Name), ai.WithInputSchema(schema)))
 	}
-	return all
+	return all, missing
 }
 
 func (g *Guard) runs(name string) bool {

@@ -111,9 +111,13 @@ func (p process) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	tools, err := settleadk.Tools(ex, nil)
+	if err != nil {
+		return err
+	}
 	a, err := llmagent.New(llmagent.Config{
 		Name: "support", Model: chatmodel.New(p.model.URL()), Instruction: "You are a support agent. Use the tools.",
-		Tools: append(settleadk.Tools(ex, nil), text),
+		Tools: append(tools, text),
 	})
 	if err != nil {
 		return err
