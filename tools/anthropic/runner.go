@@ -69,15 +69,26 @@ func textBlock(s string) content { return content{OfText: &anthropic.BetaTextBlo
 func Guard(x *settle.Executor, tools ...anthropic.BetaTool) ([]anthropic.BetaTool, error) {
 	var all []anthropic.BetaTool
 	var problems []error
-	for _, tool := range tools {
+	seen := map[string]bool{}
+	for i, tool := range tools {
+		if tool == nil {
+			problems = append(problems, fmt.Errorf("settleanthropic: tool %d is nil", i))
+			continue
+		}
+		name := tool.Name()
 		schema, err := json.Marshal(tool.InputSchema())
-		if err != nil {
+		switch {
+		case name == "":
+			err = errors.New("it has no name")
+		case seen[name]:
+			err = errors.New("its name is given twice")
+		case err != nil:
 			err = fmt.Errorf("its input schema is no JSON Schema: %w", err)
-		} else if !turn.Declared(x, tool.Name()) {
+		case !turn.Declared(x, name):
 			err = turn.Check(schema)
 		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("settleanthropic: tool %q: %w", tool.Name(), err))
+		if seen[name] = true; err != nil {
+			problems = append(problems, fmt.Errorf("settleanthropic: tool %q: %w", name, err))
 		}
 		all = append(all, guardedTool{tool, x, schema})
 	}

@@ -362,6 +362,20 @@ func TestGuardRefusesASchemaThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+func TestGuardRefusesToolsThatTheRunnerWouldMixUp(t *testing.T) {
+	w := newWorld(t)
+	x, err := settle.New(w.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, nameless := toolrunner.NewBetaTool("book", "", anthropic.BetaToolInputSchemaParam{}, booked), toolrunner.NewBetaTool("", "", anthropic.BetaToolInputSchemaParam{}, booked)
+	for says, tools := range map[string][]anthropic.BetaTool{"given twice": {book, book}, "no name": {nameless}, "is nil": {book, nil}} {
+		if got, err := settleanthropic.Guard(x, tools...); err == nil || got != nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, %v", says, got, err)
+		}
+	}
+}
+
 func TestR09ARepeatThatIsMeantReachesTheToolWithoutTheOccurrence(t *testing.T) {
 	w := newWorld(t)
 	book := w.guard(w.book(booked), settle.WithGuarded(settle.RawTool{Name: "book",
