@@ -265,9 +265,15 @@ func TestAnAgentAsAToolIsRefusedUntilItsToolsAreGuarded(t *testing.T) {
 		return agenttool.New(a, nil)
 	}
 	pay := w.pay(functiontool.Config{}, nil)
-	err := w.guarded(x, cashier(pay)).send(w.ctx, genai.NewPartFromText("Pay."))
-	if err == nil || !strings.Contains(err.Error(), "settleadk.Tool(") || len(w.model.Requests()) != 0 {
-		t.Fatalf("got %v after %d requests", err, len(w.model.Requests()))
+	confirmed, err := tool.WithConfirmation(set{cashier(pay)}, true, nil).Tools(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agents := range [][]tool.Tool{{cashier(pay)}, confirmed} {
+		err := w.guarded(x, agents...).send(w.ctx, genai.NewPartFromText("Pay."))
+		if err == nil || !strings.Contains(err.Error(), "settleadk.Tool(") || len(w.model.Requests()) != 0 {
+			t.Fatalf("got %v after %d requests", err, len(w.model.Requests()))
+		}
 	}
 	guarded, err := settleadk.Tool(x, pay)
 	if err != nil {

@@ -127,10 +127,30 @@ func (g *guard) beforeTool(ctx agent.Context, t tool.Tool, args map[string]any) 
 // without plugins, so that its tools would act unguarded. Whether they are
 // guarded themselves can't be seen from here.
 func (g *guard) unseen(t function) error {
-	if slices.Contains(g.unguarded, t.Name()) || packageOf(t) != "google.golang.org/adk/v2/tool/agenttool" {
+	if slices.Contains(g.unguarded, t.Name()) || !isAgent(reflect.ValueOf(t)) {
 		return nil
 	}
 	return fmt.Errorf("settleadk: %q is an agent as a tool, whose own tools adk runs past its plugins: give that agent settleadk.Tool(executor, tool) for each of them, then name it in settleadk.Unguarded", t.Name())
+}
+
+// isAgent says that a tool is an agent, also within what others have put around
+// it: tool.WithConfirmation embeds the tool that it asks for.
+func isAgent(t reflect.Value) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	if t.Type().PkgPath() == "google.golang.org/adk/v2/tool/agenttool" {
+		return true
+	}
+	for i := range t.NumField() {
+		if f := t.Type().Field(i); f.Anonymous && f.Type.Kind() == reflect.Interface && isAgent(t.Field(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // packageOf is the path of the package that a tool's type comes from.
