@@ -22,6 +22,7 @@ import (
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/adk/v2/tool/functiontool"
+	"google.golang.org/adk/v2/tool/toolutils"
 	"google.golang.org/adk/v2/workflow"
 	"google.golang.org/genai"
 
@@ -140,6 +141,45 @@ func offered(t *testing.T, x *settle.Executor, names ...string) []tool.Tool {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// bare is a tool of a host's own, whose result adk doesn't decode.
+type bare struct{}
+
+func (bare) Name() string        { return "bare" }
+func (bare) Description() string { return "Pay." }
+func (bare) IsLongRunning() bool { return false }
+func (b bare) Declaration() *genai.FunctionDeclaration {
+	return &genai.FunctionDeclaration{Name: b.Name(), Description: b.Description()}
+}
+func (b bare) ProcessRequest(_ agent.Context, req *model.LLMRequest) error {
+	return toolutils.PackTool(req, b)
+}
+func (bare) Run(agent.Context, any) (map[string]any, error) {
+	return map[string]any{"id": int64(1<<53 + 1)}, nil
+}
+
+// The model is told a number of 2^53 or more as it is, the first time and later on.
+func TestNumbersOfAResultAreNotRounded(t *testing.T) {
+	const result = `{"id":9007199254740993}`
+	own := settle.RawTool{Name: "own", Contract: contract("own").Contract,
+		Schema: json.RawMessage(`{"type":"object","required":["order"],"properties":{"order":{"type":"integer"},"note":{"type":"string"}}}`),
+		Do: func(context.Context, settle.Op, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(result), nil
+		}}
+	for _, name := range []string{"own", "bare"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, scripted.CallTools(scripted.Use(name, `{"order":7}`)), scripted.CallTools(scripted.Use(name, `{"order":7}`)), scripted.Say("Done."))
+			x := w.executor(settle.WithTools(own), settle.WithGuarded(contract("bare")))
+			a := w.start(llmagent.Config{Tools: append(offered(t, x), bare{})}, w.plugin(x))
+			a.say("Pay.")
+			for n, got := range a.results(name) {
+				if encoded, err := json.Marshal(got["id"]); string(encoded) != "9007199254740993" || err != nil {
+					t.Errorf("answer %d is %v, %v", n, got, err)
+				}
+			}
+		})
+	}
 }
 
 // A name that is misspelt mustn't leave the model without its tool.

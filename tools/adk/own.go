@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/exact"
 )
 
 // Tools offers the executor's own tools to agents and workflows: those of
@@ -102,7 +103,7 @@ func (t *ownTool) Run(ctx agent.Context, args any) (map[string]any, error) {
 // resultOf is a recorded result as adk's map: as adk itself does, what is no
 // object is put into one. It is nil where there is no result.
 func resultOf(out settle.Outcome) map[string]any {
-	value, err := settle.Decode[any](out)
+	value, err := exact.Value(out.Result)
 	if err != nil || value == nil {
 		return nil
 	}

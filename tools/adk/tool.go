@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/exact"
 	"github.com/settle-go/settle/tools/internal/given"
 )
 
@@ -132,6 +133,9 @@ func (g *guard) run(ctx agent.Context, t function, args any, tells bool) (map[st
 		return nil, err
 	case out.Status == settle.StatusCompleted && !out.Replayed && returned != nil && returned.fine:
 		return result, nil
+	}
+	if object, err := exact.Value(out.Result); err == nil {
+		result, _ = object.(map[string]any)
 	}
 	return told(out, result, tells), nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/exact"
 )
 
 // result is what a tool returned. It is recorded as the business result: the
@@ -35,7 +36,7 @@ func recorded(out settle.Outcome, whole bool) *ai.MultipartToolResponse {
 			return &r
 		}
 	}
-	output, err := settle.Decode[any](out)
+	output, err := exact.Value(out.Result)
 	if err != nil || output == nil {
 		return nil
 	}

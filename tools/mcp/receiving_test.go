@@ -231,6 +231,34 @@ func TestNumbersAreNotRounded(t *testing.T) {
 	})
 }
 
+// The SDK's own decoding would round what a replay tells.
+func TestAReplayIsNotRounded(t *testing.T) {
+	everyLink(t, func(t *testing.T, l link) {
+		w := newWorld(t, settle.WithGuarded(seat))
+		w.server.AddTool(&mcp.Tool{Name: "book", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{StructuredContent: map[string]any{"id": int64(1<<53 + 1)}}, nil
+			})
+		var sent []string
+		w.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				result, err := next(ctx, method, req)
+				if r, ok := result.(*mcp.CallToolResult); ok {
+					encoded, _ := json.Marshal(r.StructuredContent)
+					sent = append(sent, string(encoded))
+				}
+				return result, err
+			}
+		})
+		session := w.connect(l, nil)
+		w.call(session, "book", `{"seat":1}`)
+		w.call(session, "book", `{"seat":1}`)
+		if want := `{"id":9007199254740993}`; len(sent) != 2 || sent[0] != want || sent[1] != want {
+			t.Errorf("the server sent %q", sent)
+		}
+	})
+}
+
 // A tool without a contract is Unsafe, and all of its arguments identify a call (R1).
 func TestR1AToolWithoutAContractIsGuarded(t *testing.T) {
 	everyLink(t, func(t *testing.T, l link) {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/exact"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
 )
 
@@ -61,7 +62,14 @@ func (c *carried) UnmarshalJSON(stored []byte) error {
 		return err
 	}
 	c.CallToolResult = new(mcp.CallToolResult)
-	return c.CallToolResult.UnmarshalJSON(whole)
+	var own struct {
+		StructuredContent json.RawMessage `json:"structuredContent"`
+	}
+	err = c.CallToolResult.UnmarshalJSON(whole)
+	if err = errors.Join(err, json.Unmarshal(whole, &own)); err == nil && len(own.StructuredContent) > 0 {
+		c.StructuredContent, err = exact.Value(own.StructuredContent) // the SDK rounds
+	}
+	return err
 }
 
 // judge says what the end of a call proves. An error of JSON-RPC itself is looked
