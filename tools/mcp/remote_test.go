@@ -126,6 +126,24 @@ func TestAnImportedToolRunsAndReplays(t *testing.T) {
 	f.wantActs("label", 1)
 }
 
+// The SDK's client decodes structured content to float64; the text beside it isn't.
+func TestAnImportedToolsResultIsNotRounded(t *testing.T) {
+	t.Parallel()
+	f := newForeign(t)
+	f.addLabel(nil, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		const said = `{"id": 9007199254740993, "sum": 42.10}`
+		return &mcp.CallToolResult{StructuredContent: json.RawMessage(said), Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil
+	})
+	session := f.session()
+	ex := f.imports(f.mapped(session, settle.Contract{Identity: []string{"issue"}, Resource: "id", NoLookup: true}), session)
+	for range 2 {
+		out := f.execute(ex, "tracker_label", `{"issue":7,"label":"late"}`)
+		if out.Resource != "9007199254740993" || !strings.Contains(string(out.Result), `"id":9007199254740993`) {
+			t.Errorf("got %q, %s", out.Resource, out.Result)
+		}
+	}
+}
+
 // S83: equal tools of two servers are two tools.
 func TestS83TwoServersWithOneToolNameAreTwoTools(t *testing.T) {
 	t.Parallel()

@@ -20,9 +20,10 @@ func Stored(result []byte) ([]byte, error) {
 	ownMeta(members)
 	structured := members["structuredContent"]
 	var object map[string]json.RawMessage
-	if json.Unmarshal(structured, &object) == nil && object != nil && object["content"] == nil &&
-		len(members) == 2 && repeats(members["content"], structured) {
-		return structured, nil
+	if json.Unmarshal(structured, &object) == nil && object != nil && object["content"] == nil && len(members) == 2 {
+		if said, ok := business(members["content"], structured); ok {
+			return said, nil
+		}
 	}
 	return json.Marshal(members)
 }
@@ -42,17 +43,34 @@ func ownMeta(members map[string]json.RawMessage) {
 	}
 }
 
-// repeats says whether the content is empty or says the same as the structured one.
-func repeats(content, structured json.RawMessage) bool {
+// business is what the content and the structured one both say, if they do. MCP's
+// client libraries decode the one as float64 and leave the other as text, which
+// then has the number that the tool returned.
+func business(content, structured json.RawMessage) (json.RawMessage, bool) {
 	var blocks []map[string]any
 	if json.Unmarshal(content, &blocks) != nil || len(blocks) > 1 {
-		return false
+		return nil, false
 	}
 	if len(blocks) == 0 {
-		return true
+		return structured, true
 	}
 	text, _ := blocks[0]["text"].(string)
-	return blocks[0]["type"] == "text" && len(blocks[0]) == 2 && sameJSON([]byte(text), structured)
+	if blocks[0]["type"] != "text" || len(blocks[0]) != 2 {
+		return nil, false
+	}
+	if sameJSON([]byte(text), structured) {
+		return structured, true
+	}
+	var said, rounded any
+	if json.Unmarshal([]byte(text), &said) != nil || json.Unmarshal(structured, &rounded) != nil || !reflect.DeepEqual(said, rounded) {
+		return nil, false
+	}
+	if image, err := json.Marshal(rounded); err != nil || !sameJSON(image, structured) {
+		return nil, false // it has more digits itself
+	}
+	whole, _ := exact([]byte(text))
+	unrounded, err := json.Marshal(whole)
+	return unrounded, err == nil
 }
 
 func sameJSON(a, b []byte) bool {
