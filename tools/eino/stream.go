@@ -59,17 +59,18 @@ func pass[T any](in form[T], attempt *settle.Attempt, source *schema.StreamReade
 		defer writer.Close()
 		defer source.Close()
 		chunks, err := drain(source, writer)
-		if err == nil {
-			attempt.End(in.whole(chunks), nil)
-			return
-		}
-		out := attempt.End(nil, controlFlow(err))
+		out := end(in, attempt, chunks, err)
 		var none T
-		if endsTheRun(err) {
+		switch {
+		case endsTheRun(err):
 			writer.Send(none, err)
 			return
+		case err == nil && out.Status == settle.StatusCompleted:
+			return
 		}
-		// An error in a stream ends the agent as one beside it would.
+		// An error in a stream ends the agent as one beside it would. Without one,
+		// what the chunks say isn't what the ledger has: their transaction was
+		// rolled back, for one (R53).
 		said := out.ForModel()
 		if len(chunks) > 0 {
 			said = "\n" + said
@@ -77,6 +78,13 @@ func pass[T any](in form[T], attempt *settle.Attempt, source *schema.StreamReade
 		writer.Send(in.says(said), nil)
 	}()
 	return reader
+}
+
+func end[T any](in form[T], attempt *settle.Attempt, chunks []T, err error) settle.Outcome {
+	if err != nil {
+		return attempt.End(nil, controlFlow(err))
+	}
+	return attempt.End(in.whole(chunks), nil)
 }
 
 // drain reads a stream to its end, and hands on what it reads for as long as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/scripted"
 	"github.com/settle-go/settle/store"
+	"github.com/settle-go/settle/store/sqlite"
 )
 
 // feed is a streaming tool whose chunks the test sends.
@@ -95,6 +97,30 @@ func TestAStreamThatBreaksIsUnknownAndEndsNothing(t *testing.T) {
 	}
 	if state := w.rows()[0].State; state != store.Unknown && state != store.Manual {
 		t.Errorf("the operation is %v", state)
+	}
+}
+
+// What a tool said stands only with the record of it: the model is told where it doesn't.
+func TestR53AStreamWhoseTransactionIsRolledBackIsToldSo(t *testing.T) {
+	w := newWorld(t)
+	ledger, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "settle.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	w.ledger = ledger
+	book := must(w)(utils.InferStreamTool("book", "Book a seat.", func(ctx context.Context, _ bookArgs) (*schema.StreamReader[string], error) {
+		tx, _ := sqlite.Tx(ctx)
+		_, err := tx.ExecContext(ctx, "ROLLBACK") // as a constraint does that is checked at the commit
+		return schema.StreamReaderFromArray([]string{"booked"}), err
+	}))
+	x := w.start(settle.WithGuarded(settle.RawTool{Name: "book", Contract: settle.Contract{
+		Class: settle.Transactional, Identity: []string{"seat"}}}))
+	if got := w.stream(w.node(w.guard(x, []tool.BaseTool{book})), oneBooking.ToolCalls...)[0]; !strings.HasPrefix(got, "booked\n[not_done") {
+		t.Errorf("got %q", got)
+	}
+	if err := x.Shutdown(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
