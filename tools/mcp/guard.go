@@ -38,7 +38,7 @@ type Guard struct {
 	classes  map[string]settle.Class
 
 	mu      sync.Mutex
-	offered map[*mcp.Tool]bool
+	offered map[string]*mcp.Tool
 	schemas map[string]toolSchema
 }
 
@@ -54,7 +54,7 @@ func New(x *settle.Executor, options Options) (*Guard, error) {
 		return nil, errors.New("settlemcp: nothing names the principals of calls: give Options.Tenant, or Options.Principal (R6)")
 	}
 	return &Guard{executor: x, options: options, classes: classesOf(x),
-		offered: map[*mcp.Tool]bool{}, schemas: map[string]toolSchema{}}, nil
+		offered: map[string]*mcp.Tool{}, schemas: map[string]toolSchema{}}, nil
 }
 
 // classesOf are the classes of an executor's tools.

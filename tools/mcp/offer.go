@@ -32,22 +32,31 @@ func (g *Guard) Offer(server *mcp.Server, names ...string) error {
 		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
-		readOnly, idempotent := mcpwire.HintsOf(d.Class)
-		tool := &mcp.Tool{Name: d.Name, Description: d.Description, InputSchema: d.Schema,
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly, IdempotentHint: idempotent}}
-		g.mu.Lock()
-		g.offered[tool] = true
-		g.mu.Unlock()
-		server.AddTool(tool, g.execute)
+		server.AddTool(g.offer(d), g.execute)
 	}
 	return nil
+}
+
+// offer is the tool of a declaration: the same one for every server, since a host
+// may make one for each session.
+func (g *Guard) offer(d settle.Declaration) *mcp.Tool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if tool, ok := g.offered[d.Name]; ok {
+		return tool
+	}
+	readOnly, idempotent := mcpwire.HintsOf(d.Class)
+	tool := &mcp.Tool{Name: d.Name, Description: d.Description, InputSchema: d.Schema,
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly, IdempotentHint: idempotent}}
+	g.offered[d.Name] = tool
+	return tool
 }
 
 // offers says whether the tool is one of the executor's own.
 func (g *Guard) offers(tool *mcp.Tool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.offered[tool]
+	return tool != nil && g.offered[tool.Name] == tool
 }
 
 // execute is the handler of an offered tool.

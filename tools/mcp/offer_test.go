@@ -26,6 +26,37 @@ func ownTool(w *world, name string, c settle.Contract) settle.AnyTool {
 		}}
 }
 
+// A host that makes a server for each session mustn't fill the guard's memory.
+func TestEveryServerIsOfferedTheSameTools(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.restart(settle.WithTools(ownTool(w, "own", settle.Contract{Identity: []string{"seat"}, NoLookup: true})))
+	shown := map[*mcp.Tool]bool{}
+	for range 3 {
+		w.server = mcp.NewServer(&mcp.Implementation{Name: "bookings", Version: "v1"}, nil)
+		w.server.AddReceivingMiddleware(w.guard.Receiving)
+		w.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				result, err := next(ctx, method, req)
+				if list, ok := result.(*mcp.ListToolsResult); ok {
+					shown[list.Tools[0]] = true
+				}
+				return result, err
+			}
+		})
+		w.offerAll()
+		session := w.connect(links["http"], nil)
+		if _, err := session.ListTools(w.ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.call(session, "own", `{"seat":1}`)
+	}
+	w.wantActs("own", 1)
+	if len(shown) != 1 {
+		t.Errorf("the servers have %d tools", len(shown))
+	}
+}
+
 func TestOfferedToolsAreShownWithWhatTheirContractSays(t *testing.T) {
 	everyLink(t, func(t *testing.T, l link) {
 		w := newWorld(t)
