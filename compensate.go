@@ -143,7 +143,7 @@ func readOriginal[In, Out any](args []byte, result resultReader[Out]) (Original[
 		return o, err
 	}
 	o.Reference, o.Resource = raw.Operation, raw.Resource
-	if err := json.Unmarshal(raw.Arguments, &o.In); err != nil {
+	if err := schema.Read(raw.Arguments, &o.In); err != nil {
 		return o, err
 	}
 	if len(raw.Result) == 0 {
@@ -159,7 +159,7 @@ func readOriginal[In, Out any](args []byte, result resultReader[Out]) (Original[
 func (t Tool[In, Out]) resultOf(version int, stored json.RawMessage) (out Out, err error) {
 	switch {
 	case version == t.ResultVersion:
-		err = contained(func() error { return json.Unmarshal(stored, &out) })
+		err = contained(func() error { return schema.Read(stored, &out) })
 		return out, err
 	case t.Upgrade == nil:
 		return out, nil

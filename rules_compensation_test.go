@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -229,4 +230,27 @@ func TestR50AWorkersCorrectionCounts(t *testing.T) {
 	if !maps.Equal(counted, want) {
 		t.Errorf("compensations are counted as %v, want %v", counted, want)
 	}
+}
+
+// A correction that is given another id than the tool made corrects something else.
+func TestR49ACorrectionsNumbersAreNotRounded(t *testing.T) {
+	type order struct {
+		ID any `json:"id" settle:"identity" jsonschema:"type=integer"`
+	}
+	onEachLedger(t, func(w *world) {
+		var given settle.Original[order, map[string]any]
+		p := w.start(settle.Tool[order, map[string]any]{Name: "open", Contract: settle.Contract{NoLookup: true},
+			Do: func(context.Context, settle.Op, order) (map[string]any, error) {
+				return map[string]any{"id": int64(1<<53 + 3)}, nil
+			},
+			Compensation: &settle.Compensation[order, map[string]any]{Contract: settle.Contract{NoLookup: true},
+				Do: func(_ context.Context, _ settle.Op, o settle.Original[order, map[string]any]) error {
+					given = o
+					return nil
+				}}})
+		done := w.want(p.call(settle.Call{Tool: "open", Args: json.RawMessage(`{"id":9007199254740993}`)}), settle.StatusCompleted)
+		w.want(p.compensates(done.Operation), settle.StatusCompleted)
+		equal(w, "the id that was asked for", fmt.Sprint(given.In.ID), "9007199254740993")
+		equal(w, "the id that was made", fmt.Sprint(given.Out["id"]), "9007199254740995")
+	})
 }

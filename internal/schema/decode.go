@@ -47,6 +47,22 @@ func Decode(data []byte, into any) error {
 	return invalidFor(l.problems)
 }
 
+// Read reads what was recorded, or what a far side answered, into a value of its
+// Go type. Fields that the type doesn't have are passed over; a number that goes
+// into an any is a json.Number, as with [Decode].
+func Read(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(into)
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		return errors.New("schema: read: not one JSON value")
+	}
+	return err
+}
+
 // Admitted returns [Decode] for data that the schema of type t has admitted. That
 // has refused unknown fields already, so that a type without an interface in it
 // can be read without a decoder of its own for each call.

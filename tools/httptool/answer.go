@@ -12,6 +12,7 @@ import (
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/tools/internal/retryafter"
 )
 
@@ -117,7 +118,7 @@ func decodeValue[Out any](v canonical.Value) (out Out, encoded []byte, err error
 		*raw = encoded
 		return out, encoded, nil
 	}
-	if err := json.Unmarshal(encoded, &out); err != nil {
+	if err := schema.Read(encoded, &out); err != nil {
 		return out, nil, errors.New("the result isn't of the declared type") // its own text may hold a value
 	}
 	return out, encoded, nil

@@ -289,6 +289,16 @@ func TestSignAddsToItsOwnRequestOnly(t *testing.T) {
 	}
 }
 
+func TestNumbersOfAnAnswerAreNotRounded(t *testing.T) {
+	t.Parallel()
+	far := newSide(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":9007199254740993}`)) })
+	h := onSQLite(t, declare[refundArgs, map[string]any](t, newClient(t, far.URL), httptool.Spec{Name: "refund",
+		Contract: settle.Contract{NoLookup: true}, Request: httptool.Request{Method: "POST", Path: "/refunds"}}))
+	if out := h.call("refund", refundArgs{"A-1", "1"}); string(out.Result) != `{"id":9007199254740993}` {
+		t.Errorf("got %s: %s", out.Result, out.ForModel())
+	}
+}
+
 func TestLargestAnswerIsRead(t *testing.T) {
 	t.Parallel()
 	far := newSide(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":"r1"}`)) })

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/tools/internal/arguments"
 )
 
@@ -236,5 +237,5 @@ func result[Out any](rows []row, want Rows) (out Out, err error) {
 		*raw = encoded
 		return out, nil
 	}
-	return out, json.Unmarshal(encoded, &out)
+	return out, schema.Read(encoded, &out)
 }

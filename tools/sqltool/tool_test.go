@@ -173,6 +173,18 @@ func TestResultsAreReadByTheirTypes(t *testing.T) {
 	})
 }
 
+func TestNumbersOfAResultAreNotRounded(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		w.start(declare[struct {
+			Of string `json:"of"`
+		}, map[string]any](w.T, sqltool.Spec{Name: "look", Contract: settle.Contract{WholeArguments: true},
+			Statements: []sqltool.Statement{{SQL: "SELECT 9007199254740993 AS id WHERE :of <> ''", Result: true}}}))
+		if out := w.want(w.call("look", `{"of":"ann"}`), settle.StatusCompleted); string(out.Result) != `{"id":9007199254740993}` {
+			w.Errorf("got %s", out.Result)
+		}
+	})
+}
+
 func encoded(w *world, v any) string {
 	w.Helper()
 	b, err := json.Marshal(v)
