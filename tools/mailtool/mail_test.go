@@ -316,6 +316,22 @@ func TestS29AnotherWordingIsAConflict(t *testing.T) {
 	}
 }
 
+// A model that begins anew writes the address and the purpose another way.
+func TestS29AnAddressInCapitalsIsTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRelay(t, nil)
+	h := newHost(t, onSQLite(t), r.plain())
+	first := h.want(h.send(reminder), settle.StatusCompleted)
+	again := reminder
+	again.To, again.Purpose = strings.ToUpper(again.To), strings.ToUpper(again.Purpose)
+	if out := h.want(h.send(again), settle.StatusCompleted); !out.Replayed || out.Operation != first.Operation {
+		t.Errorf("got %s", out.ForModel())
+	}
+	if n := len(r.taken()); n != 1 {
+		t.Errorf("%d mails", n)
+	}
+}
+
 func TestMessagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*mailtool.Message){

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/mail"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type Config struct {
 	// Domain is that of the Message-IDs. Default: From's.
 	Domain string
 	// Contract is the author's promise. Its Class is Unsafe; its Timeout is a
-	// minute where it is left out. Without Find it has to say NoLookup.
+	// minute where it is left out, and Normalize compares recipient and purpose
+	// without regard to case. Without Find it has to say NoLookup.
 	Contract settle.Contract
 	// Allow says whether mail may go to an address. Its error is the refusal that
 	// the model is told. Default: to every address.
@@ -60,11 +62,25 @@ func New(relay Relay, config Config) (settle.Tool[Message, Sent], error) {
 	if contract.Timeout == 0 {
 		contract.Timeout = defaultTimeout
 	}
+	contract.Normalize = normalized(contract)
 	made := settle.Tool[Message, Sent]{Name: t.config.Name, Description: t.config.Description, Contract: contract, Do: t.do}
 	if config.Find != nil {
 		made.Lookup = t.look
 	}
 	return made, nil
+}
+
+// normalized makes a mail to Ann@Example.org the one to ann@example.org, where the
+// host doesn't say otherwise: a model writes an address one way and the other.
+func normalized(c settle.Contract) map[string]settle.Normalizer {
+	all := map[string]settle.Normalizer{}
+	for _, field := range []string{"to", "purpose"} {
+		if len(c.Identity) == 0 && !c.WholeArguments || slices.Contains(c.Identity, field) {
+			all[field] = settle.Normalizer{Name: "lower", Func: strings.ToLower}
+		}
+	}
+	maps.Copy(all, c.Normalize)
+	return all
 }
 
 func (t *tool) read() (err error) {
