@@ -31,7 +31,9 @@ func TestEveryFigureIsPrinted(t *testing.T) {
 		ratios = append(ratios, m[1]+m[3])
 	}
 	want := []string{
+		"postgres/1/writes-of-floor",
 		"postgres/1/of-floor at least 0.90",
+		"postgres/32/writes-of-floor",
 		"postgres/32/of-floor at least 0.80",
 		"postgres/1/of-dbos",
 		"postgres/32/of-dbos at least 1.80",

@@ -35,11 +35,15 @@ func (b *bench) floor(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		writes, err := newWrites(ctx, pool, schema+"_writes")
+		if err != nil {
+			return err
+		}
 		empty, err := sizeOf(ctx, pool, schema)
 		if err != nil {
 			return err
 		}
-		turns, err := b.takeTurns(ctx, one(at.workers, bare.call), one(at.workers, payer.pay))
+		turns, err := b.takeTurns(ctx, one(at.workers, bare.call), one(at.workers, payer.pay), one(at.workers, writes.call))
 		if err != nil {
 			return err
 		}
@@ -51,6 +55,8 @@ func (b *bench) floor(ctx context.Context) error {
 		b.costs(name+"/floor", turns[0])
 		b.costs(name+"/settle", turns[1])
 		b.figure(name+"/settle/stored", float64(size-empty)/float64(payer.done()), "B/op")
+		b.costs(name+"/writes", turns[2])
+		b.plain(name+"/writes-of-floor", turns[2].over(turns[0]))
 		b.atLeast(name+"/of-floor", turns[1].over(turns[0]), at.bar)
 		if err := payer.shutdown(); err != nil {
 			return err
