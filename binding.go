@@ -388,11 +388,8 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 }
 
 func (b *binding) formatOf(path string) string {
-	if b.schema == nil {
-		return ""
-	}
 	parts, err := canonical.ParsePath(path)
-	shape := b.schema.Shape
+	shape := b.shape()
 	for _, part := range parts {
 		if shape == nil || err != nil {
 			return ""

@@ -239,10 +239,8 @@ func (b *binding) agrees(e store.Entry, shown any) bool {
 	if err != nil || value.Kind() != canonical.Object {
 		return false
 	}
-	if b.schema != nil {
-		if value, err = canonical.Normalize(value, b.schema.Shape); err != nil {
-			return false
-		}
+	if value, err = canonical.Normalize(value, b.shape()); err != nil {
+		return false
 	}
 	recorded, err := readFields(e.Fields)
 	if err != nil {

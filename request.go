@@ -197,11 +197,7 @@ func invalidArguments(err error) error {
 // identify computes node and fingerprint under the intent's keys and version.
 func (r *request) identify(intent store.Intent) error {
 	r.intent = intent
-	var shape *canonical.Shape
-	if r.tool.schema != nil {
-		shape = r.tool.schema.Shape
-	}
-	normal, err := canonical.Normalize(r.value, shape)
+	normal, err := canonical.Normalize(r.value, r.tool.shape())
 	if err != nil {
 		return &invalidError{reason: err.Error()}
 	}
@@ -226,6 +222,14 @@ func (r *request) identify(intent store.Intent) error {
 	}
 	r.slot = r.node.slot(r.byIntent, r.tool.identity, r.occurrence)
 	return nil
+}
+
+// shape is how the tool's arguments are compared, nil for as they are read.
+func (b *binding) shape() *canonical.Shape {
+	if b.schema == nil {
+		return nil
+	}
+	return b.schema.Shape
 }
 
 // business is what the fingerprint digests of the arguments.
@@ -326,6 +330,9 @@ func (r *request) identityValues(business canonical.Value) ([]byte, error) {
 		v, ok := business.Path(path)
 		if !ok || v.IsNull() {
 			return nil, &invalidError{fields: []string{path}, reason: fmt.Sprintf("the identity field %s is missing", path)}
+		}
+		if business.HasTwin(path, r.tool.shape()) {
+			return nil, &invalidError{fields: []string{path}, reason: fmt.Sprintf("the identity field %s is there twice, in upper and lower case; send it once, as it is written here", path)}
 		}
 		normal, err := r.tool.normalized(path, v)
 		if err != nil {

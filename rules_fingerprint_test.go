@@ -88,6 +88,40 @@ func TestR16NumbersAreExactInRawTools(t *testing.T) {
 	}
 }
 
+// encoding/json takes ORDER for order, and the last of them counts.
+func TestR16AnIdentityFieldInTwoCasesIsRefused(t *testing.T) {
+	g := onFile(t)
+	var acted []string
+	raw := func(name, schema string, identity ...string) settle.AnyTool {
+		return settle.RawTool{Name: name, Schema: json.RawMessage(schema), Contract: settle.Contract{Identity: identity, NoLookup: true},
+			Do: func(_ context.Context, _ settle.Op, args json.RawMessage) (json.RawMessage, error) {
+				acted = append(acted, string(args))
+				return nil, nil
+			}}
+	}
+	x := g.executor(
+		raw("open", `{"type":"object","required":["order"],"properties":{"order":{"type":"string"}}}`, "order"),
+		raw("nested", `{"type":"object","required":["of"],"properties":{"of":{"type":"object"}}}`, "of.order"),
+		raw("declared", `{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"Order":{"type":"string"}}}`, "order"))
+	for _, c := range [][2]string{
+		{"open", `{"order":"A","ORDER":"B"}`}, {"open", `{"Order":"B","order":"A"}`}, {"open", `{"order":"A","\u006frdeR":"B"}`},
+		{"nested", `{"of":{"order":"A","oRder":"B"}}`}, {"nested", `{"of":{"order":"A"},"OF":{"order":"B"}}`},
+		{"declared", `{"order":"A","ORDER":"B"}`},
+	} {
+		if out := g.do(g.ctx, x, rawCall(c[0], c[1])); out.Status != settle.StatusInvalidArguments || len(out.Fields) != 1 {
+			t.Errorf("%s %s: got %s, fields %v", c[0], c[1], out.Status, out.Fields)
+		}
+	}
+	if len(acted) > 0 || len(g.all()) > 0 {
+		t.Fatalf("acted on %v", acted)
+	}
+	for _, c := range [][2]string{{"open", `{"order":"A","orders":"B","NOTE":"x","note":"y"}`}, {"nested", `{"of":{"order":"A"},"ORDER":"B"}`}, {"declared", `{"order":"A","Order":"B"}`}} {
+		if out := g.do(g.ctx, x, rawCall(c[0], c[1])); out.Status != settle.StatusCompleted {
+			t.Errorf("%s %s: got %s (%s)", c[0], c[1], out.Status, out.Detail)
+		}
+	}
+}
+
 func TestR16WhatTwoReadersMightReadDifferentlyIsRefused(t *testing.T) {
 	g := onFile(t)
 	s := &say{}

@@ -50,6 +50,31 @@ func (v Value) Path(path string) (Value, bool) {
 	return v, v.kind != Absent
 }
 
+// HasTwin says that a name on the path stands beside one that differs from it by
+// case alone and that the shape doesn't know: encoding/json, among others, takes
+// either for the other, and then which of them comes last.
+func (v Value) HasTwin(path string, shape *Shape) bool {
+	for rest, more := path, path != ""; more; {
+		var name string
+		var err error
+		if name, rest, more, err = nextName(path, rest); err != nil {
+			return false
+		}
+		if v.kind == Object && slices.ContainsFunc(v.list, func(m member) bool {
+			return m.name != name && strings.EqualFold(m.name, name) && !shape.has(m.name)
+		}) {
+			return true
+		}
+		i := v.child(name)
+		if i < 0 {
+			return false
+		}
+		shape = shape.child(v.kind, name)
+		v = v.list[i].value
+	}
+	return false
+}
+
 // WithoutPath returns v without the member at path (see [ParsePath]). Where
 // there is none, or the path can't be read, it returns v as it is. An array's
 // element is never dropped, since that would give each later one another

@@ -16,3 +16,25 @@ type Shape struct {
 	Items      *Shape
 	Additional *Shape
 }
+
+func (s *Shape) has(name string) bool {
+	if s == nil {
+		return false
+	}
+	_, ok := s.Fields[name]
+	return ok
+}
+
+// child is the shape of what a container has under a name, nil where none is known.
+func (s *Shape) child(k Kind, name string) *Shape {
+	switch {
+	case s == nil:
+		return nil
+	case k == Array:
+		return s.Items
+	case s.has(name):
+		return s.Fields[name]
+	default:
+		return s.Additional
+	}
+}
