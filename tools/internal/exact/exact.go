@@ -4,26 +4,19 @@
 package exact
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strconv"
 
 	"github.com/settle-go/settle/internal/canonical"
+	"github.com/settle-go/settle/internal/schema"
 )
 
 // Value decodes JSON as encoding/json does into an any, but for numbers that a
 // float64 doesn't hold: these are an int64 where that does, or a json.Number.
 func Value(raw []byte) (any, error) {
 	var v any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
+	if err := schema.Read(raw, &v); err != nil {
 		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one value")
 	}
 	return numbers(v), nil
 }

@@ -1,11 +1,12 @@
 package mcpwire
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"reflect"
 	"strings"
+
+	"github.com/settle-go/settle/internal/schema"
 )
 
 // Stored is what the ledger keeps of a result, given as its JSON: the structured
@@ -81,9 +82,7 @@ func sameJSON(a, b []byte) bool {
 
 // exact reads one JSON value without rounding its numbers.
 func exact(raw []byte) (v any, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	ok = json.Valid(raw) && d.Decode(&v) == nil
+	ok = schema.Read(raw, &v) == nil
 	return v, ok
 }
 
