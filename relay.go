@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,12 +85,26 @@ func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) deliv
 	d := deliveries{make(chan relayed, len(batch)), make(chan struct{})}
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(relayWorkers, len(batch)) {
-		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(batch)); n = next.Add(1) - 1 {
-				d.results <- relayed{&batch[n], x.deliver(ctx, &batch[n])}
+	var work func()
+	work = func() {
+		n := next.Add(1) - 1
+		// A sink that ends its goroutine didn't take the event, and leaves the rest
+		// to another one.
+		err := errGone
+		defer func() {
+			if n < int64(len(batch)) {
+				d.results <- relayed{&batch[n], err}
+				group.Go(work)
 			}
-		})
+		}()
+		for ; n < int64(len(batch)); n = next.Add(1) - 1 {
+			err = x.deliver(ctx, &batch[n])
+			d.results <- relayed{&batch[n], err}
+			err = errGone
+		}
+	}
+	for range min(relayWorkers, len(batch)) {
+		group.Go(work)
 	}
 	go func() {
 		group.Wait()
@@ -150,7 +165,7 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	if len(sinks) == 1 {
 		return offer(ctx, sinks[0], d)
 	}
-	errs := make([]error, len(sinks))
+	errs := slices.Repeat([]error{errGone}, len(sinks))
 	var group sync.WaitGroup
 	for n, sink := range sinks {
 		group.Go(func() { errs[n] = offer(ctx, sink, d) })
@@ -159,10 +174,9 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	return untaken(errs)
 }
 
-// offer takes a sink that panics, or ends its goroutine, for one that didn't take
-// the event.
+// offer takes a sink that panics for one that didn't take the event.
 func offer(ctx context.Context, sink Sink, d Delivery) error {
-	return apart(func() error { return contained(func() error { return sink.Deliver(ctx, d) }) })
+	return contained(func() error { return sink.Deliver(ctx, d) })
 }
 
 // untaken makes one error of what several sinks answered, nil where all took the
