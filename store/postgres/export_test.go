@@ -1,6 +1,14 @@
 package postgres
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/settle-go/settle/store"
+)
 
 // OneFlight lets one claim and one end at a time travel alone. The others wait
 // that long for it.
@@ -34,3 +42,21 @@ func Busy(l *Ledger) int {
 
 // LockBriefly is the statement that bounds how long a group waits for locks.
 func LockBriefly(l *Ledger) string { return l.sql.lockBriefly }
+
+// Leading makes a change that gets a place to fly alone, and lets others come
+// before it does. It says whether it flew with them.
+func Leading(ctx context.Context, l *Ledger, c store.Change, come func()) (together bool, _ error) {
+	e, moved := store.NextEvent(c), instants{}
+	s, st, place := l.ends, l.plainly(&c, &e, &moved), placeOf(c.Of.ID, uuid.Nil)
+	if s.board(ctx, place, st) != nil {
+		return false, errors.New("there was no place")
+	}
+	come()
+	p := s.gather(ctx, place, st)
+	if p == nil {
+		defer s.landed()
+		return false, l.fetch(ctx, st)
+	}
+	<-p.done
+	return !p.alone, p.err
+}

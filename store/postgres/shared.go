@@ -20,8 +20,8 @@ import (
 // else's transaction: the claim of a first execution, and its end. A few are on
 // their way at once, each by itself. What comes meanwhile waits until one of them
 // is back, and then travels together: one round trip, one transaction, one
-// commit. Nothing waits for others to come, so that a caller who is alone is
-// never held up.
+// commit. Nothing waits for others who aren't ready to run, so that a caller who
+// is alone is never held up.
 //
 // PostgreSQL joins the commits of several sessions by itself. What it can't join
 // is what each of them costs beside the disk: on two cores with 32 callers that is
@@ -81,6 +81,9 @@ func placeOf(first, second uuid.UUID) (place [32]byte) {
 func (s *shared) send(ctx context.Context, place [32]byte, st statement) error {
 	p := s.board(ctx, place, st)
 	if p == nil {
+		p = s.gather(ctx, place, st)
+	}
+	if p == nil {
 		defer s.landed()
 		return s.ledger.fetch(ctx, st)
 	}
@@ -129,14 +132,44 @@ func (s *shared) board(ctx context.Context, place [32]byte, st statement) *passe
 		s.flying++
 		return nil
 	}
+	p := newPassenger(ctx, place, st)
+	s.waiting = append(s.waiting, p)
+	return p
+}
+
+// gather lets those go first who are ready to run, as the other calls of a model
+// turn are. Where they have come to wait, who had the place waits with them and
+// leaves it to all. Otherwise it is nil: they fly alone.
+func (s *shared) gather(ctx context.Context, place [32]byte, st statement) *passenger {
+	for came := 0; ; {
+		runtime.Gosched()
+		s.mu.Lock()
+		n := len(s.waiting)
+		if n > came && n < maxShared {
+			came = n
+			s.mu.Unlock()
+			continue
+		}
+		var p *passenger
+		if n > 0 {
+			p = newPassenger(ctx, place, st)
+			s.waiting = slices.Insert(s.waiting, 0, p)
+		}
+		s.mu.Unlock()
+		if p != nil {
+			s.landed()
+		}
+		return p
+	}
+}
+
+func newPassenger(ctx context.Context, place [32]byte, st statement) *passenger {
 	for i, arg := range st.args {
 		if b, ok := arg.([]byte); ok {
 			st.args[i] = bytes.Clone(b)
 		}
 	}
-	p := &passenger{statement: st, place: place, ctx: ctx, done: make(chan struct{})}
-	s.waiting = append(s.waiting, p)
-	return p
+	return &passenger{statement: st, place: place, ctx: ctx, done: make(chan struct{})}
 }
 
 // leave takes a statement out of the queue, where it is still there.
