@@ -22,12 +22,19 @@ func digestOf(c *content, contentType, encoding string) string {
 	if err != nil || encoding != "" || !strings.HasPrefix(kind, "multipart/") || parameters["boundary"] == "" {
 		return c.digest
 	}
-	sum := sha256.New()
-	if err := sumParts(sum, multipart.NewReader(c.open(), parameters["boundary"])); err != nil {
+	sum, body := sha256.New(), io.MultiReader(c.open(), strings.NewReader("\r\n"), cutOff{})
+	if err := sumParts(sum, multipart.NewReader(body, parameters["boundary"])); err != nil {
 		return c.digest // no reader takes it for parts
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// cutOff is where a body ends without its last boundary. For the reader of parts
+// that is an end like any other, where it looks for a part: bodies without a
+// boundary would all be the same, and so would those that are cut there.
+type cutOff struct{}
+
+func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // sumParts adds each part's headers, their names in order, and its content as it
 // was sent.

@@ -60,6 +60,40 @@ func TestAFormThatIsNoneCountsByteForByte(t *testing.T) {
 	s.runs(1)
 }
 
+// A body that ends where a part is looked for is as little of one as a body that
+// ends within a part.
+func TestAFormWithoutItsLastBoundaryCountsByteForByte(t *testing.T) {
+	t.Parallel()
+	asForm := func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary=b") }
+	const part = "--b\r\nContent-Disposition: form-data; name=\"order\"\r\n\r\nA-1\r\n"
+	for name, bodies := range map[string][2]string{
+		"no boundary at all":    {"order=A-1", "order=A-2"},
+		"another boundary":      {strings.ReplaceAll(part, "--b", "--c") + "--c--\r\n", strings.ReplaceAll(part, "--b", "--d") + "--d--\r\n"},
+		"cut before a boundary": {part + "--b", part + "--b\r\n"},
+		"cut among headers":     {part + "--b\r\nContent-Disposition: form-data; name=\"a\"", part + "--b\r\nContent-Disposition: form-data; name=\"b\""},
+		"cut before headers":    {part + "--b\r\n", part + "--b\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, unsafe, created())
+			s.replayed(s.pay(201, "k", bodies[0], asForm), "k", bodies[0], asForm)
+			s.refused(422, "key-reused", "k", bodies[1], asForm)
+			s.runs(1)
+		})
+	}
+}
+
+// The line break after the last boundary isn't the body's (RFC 2046 section 5.1.1).
+func TestAFormMayEndWithItsLastBoundary(t *testing.T) {
+	t.Parallel()
+	s := serve(t, unsafe, created())
+	body, asForm := form(t, "A-1", "png")
+	first := s.pay(201, "k", strings.TrimSuffix(body, "\r\n"), asForm)
+	again, asForm := form(t, "A-1", "png")
+	s.replayed(first, "k", again, asForm)
+	s.runs(1)
+}
+
 // A compressed body is the handler's to read. It counts as it was sent.
 func TestACompressedBodyCountsByteForByte(t *testing.T) {
 	t.Parallel()
