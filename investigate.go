@@ -92,6 +92,7 @@ func (x *Executor) expire(ctx context.Context, row store.Operation, b *binding) 
 	if row.Class == store.Composite {
 		c.To, c.Doubts, c.Due = store.Retryable, 0, store.DueIn(resumeAfter)
 	}
+	orPerson(&c)
 	x.signals.expired(row)
 	return x.apply(ctx, c)
 }

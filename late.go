@@ -202,16 +202,27 @@ func lateSuccess(b *binding, attempt int, end ending, row store.Operation, c sto
 		// The older state may stand where the newer one should.
 		c.Incident = reasonLateSuccess
 	case store.Running:
-		if row.Attempt == attempt {
+		switch {
+		case row.Attempt == attempt:
 			c.To, c.Reason = store.Completed, ""
-		} else {
+		case b.contract.Class == Composite: // its steps tell what has happened
 			c.Incident = reasonLateSuccess
+		default:
+			c.Flags, c.Incident = store.FlagAttached, reasonLateSuccess
 		}
 	}
 	if c.To == store.Completed {
 		c.Flags = end.flags
 	}
 	return c, true
+}
+
+// orPerson gives to a person what the machine would close as without effect, or
+// make again, though an earlier attempt has reported success meanwhile (R23, R40).
+func orPerson(c *store.Change) {
+	if c.Of.Flags&store.FlagAttached != 0 && c.To != store.Completed {
+		c.To, c.Reason, c.Told, c.Granted, c.Due = store.Manual, reasonLateSuccess, false, false, store.Due{}
+	}
 }
 
 // keepDue leaves a row's next look where it is, as far as the ledger's clock at

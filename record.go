@@ -155,6 +155,7 @@ func (j *job) change(c *store.Change, end ending) {
 	default:
 		j.withoutEffect(c, end)
 	}
+	orPerson(c)
 	// What was given up for a want of attempts neither completed nor was refused.
 	if told := end.effect == effectHappened || end.effect == effectRejected; told && c.To.Settled() && j.run != nil {
 		c.Announce = j.run.published.all()

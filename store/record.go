@@ -163,8 +163,9 @@ const (
 	FlagOversize uint8 = 1 << iota
 	// FlagUnencodable: the effect happened, its result could not be encoded.
 	FlagUnencodable
-	// FlagAttached: an attempt's success came in while a person had the case, or
-	// reopened it; it lies with the events, and "did not happen" is refused (R25, R40).
+	// FlagAttached: an attempt's success came in while a person had the case or
+	// another attempt ran, or reopened it; it lies with the events, and "did not
+	// happen" is refused (R25, R40).
 	FlagAttached
 	// FlagPurged: arguments, result, fingerprint and correlation are gone; the row
 	// is a tombstone (R51). The names of its intent go when that is closed (R52).
