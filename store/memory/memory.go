@@ -113,7 +113,8 @@ func (l *Ledger) enter(ctx context.Context) (now time.Time, leave func(), err er
 	}
 	t, at := l.clock().UTC().Truncate(time.Microsecond), time.Now()
 	if t.Before(l.last) { // it was set back: counted on by the monotonic clock
-		t = l.last.Add(at.Sub(l.at).Truncate(time.Microsecond))
+		passed := at.Sub(l.at).Truncate(time.Microsecond)
+		t, at = l.last.Add(passed), l.at.Add(passed) // or each call would lose what is cut off
 	}
 	if t.After(l.last) {
 		l.last, l.at = t, at

@@ -57,6 +57,37 @@ func TestR22TheClockNeverRunsBackwards(t *testing.T) {
 	}
 }
 
+// However often the clock is read, it goes on as fast as time does.
+func TestR38TheClockThatIsCountedOnLosesNothing(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	l := memory.New(memory.WithClock(clock.Now))
+	i, err := l.Intent(t.Context(), storetest.NewIntent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := l.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() time.Time {
+		e, err := l.Get(t.Context(), i.TenantName, answers[0].Operation.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Read
+	}
+	clock.Age(t, -24*time.Hour)
+	began, from := time.Now(), answers[0].Operation.CreatedAt
+	for time.Since(began) < 100*time.Millisecond {
+		read()
+	}
+	passed := time.Since(began)
+	if went := read().Sub(from); went < passed-time.Millisecond {
+		t.Errorf("in %v it went on by %v", passed, went)
+	}
+}
+
 func TestR26AClosedLedgerSaysSo(t *testing.T) {
 	t.Parallel()
 	l := memory.New()

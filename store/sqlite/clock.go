@@ -26,8 +26,8 @@ func (c *clock) read(stored int64) time.Time {
 	defer c.mu.Unlock()
 	at := time.Now()
 	now := max(host, stored, c.last)
-	if host < c.last {
-		now = max(now, c.last+at.Sub(c.at).Microseconds())
+	if passed := at.Sub(c.at).Truncate(time.Microsecond); host < c.last && c.last+passed.Microseconds() > now {
+		now, at = c.last+passed.Microseconds(), c.at.Add(passed) // or each read would lose what is cut off
 	}
 	if now > c.last {
 		c.last, c.at = now, at

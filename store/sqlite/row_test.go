@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/settle-go/settle/store"
 )
@@ -56,5 +57,21 @@ func TestAValueThatDoesNotFitIsNamedByItsTypeOnly(t *testing.T) {
 		} else if strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error %q shows the value", err)
 		}
+	}
+}
+
+// However often the clock is read, it goes on as fast as time does.
+func TestR38TheClockThatIsCountedOnLosesNothing(t *testing.T) {
+	host := time.Now()
+	c := &clock{host: func() time.Time { return host }}
+	from := c.read(0)
+	host = host.Add(-time.Hour)
+	began := time.Now()
+	for time.Since(began) < 100*time.Millisecond {
+		c.read(0)
+	}
+	passed := time.Since(began)
+	if went := c.read(0).Sub(from); went < passed-time.Millisecond {
+		t.Errorf("in %v it went on by %v", passed, went)
 	}
 }
