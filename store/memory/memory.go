@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/settle-go/settle/internal/steady"
 	"github.com/settle-go/settle/store"
 )
 
@@ -21,8 +22,7 @@ import (
 type Ledger struct {
 	mu     sync.Mutex
 	clock  func() time.Time
-	last   time.Time
-	at     time.Time // when last was read
+	steady steady.Clock
 	closed bool
 
 	tenants   map[[32]byte]store.Intent // by tenant digest; only the tenant's fields count
@@ -111,15 +111,7 @@ func (l *Ledger) enter(ctx context.Context) (now time.Time, leave func(), err er
 		l.mu.Unlock()
 		return now, nil, store.ErrClosed
 	}
-	t, at := l.clock().UTC().Truncate(time.Microsecond), time.Now()
-	if t.Before(l.last) { // it was set back: counted on by the monotonic clock
-		passed := at.Sub(l.at).Truncate(time.Microsecond)
-		t, at = l.last.Add(passed), l.at.Add(passed) // or each call would lose what is cut off
-	}
-	if t.After(l.last) {
-		l.last, l.at = t, at
-	}
-	return l.last, l.mu.Unlock, nil
+	return l.steady.Read(l.clock(), 0), l.mu.Unlock, nil
 }
 
 // Intent implements [store.Ledger].
