@@ -2,9 +2,6 @@ package settleadk
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/model"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/tools/internal/exact"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Tools offers the executor's own tools to agents and workflows: those of
@@ -23,20 +21,12 @@ import (
 func Tools(x *settle.Executor, names []string, options ...Option) ([]tool.Tool, error) {
 	g := newGuard(x, options)
 	var all []tool.Tool
-	missing := slices.Clone(names)
-	for _, d := range x.Tools() {
-		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
-		all = append(all, &ownTool{declared: d, guard: g})
-	}
-	var problems []error
-	for _, name := range missing {
-		problems = append(problems, fmt.Errorf("settleadk: tool %q: the executor has none with this name: register it with settle.WithTools", name))
-	}
-	if err := errors.Join(problems...); err != nil {
+	found, missing := own.Tools(x, names)
+	if err := own.Missing("settleadk", missing); err != nil {
 		return nil, err
+	}
+	for _, d := range found {
+		all = append(all, &ownTool{declared: d, guard: g})
 	}
 	return all, nil
 }

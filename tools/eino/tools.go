@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/compose"
@@ -13,6 +12,7 @@ import (
 	"github.com/eino-contrib/jsonschema"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Tools returns tools that the executor runs itself as tools of eino: those with
@@ -21,12 +21,8 @@ import (
 func Tools(x *settle.Executor, names []string, options ...Option) ([]tool.BaseTool, error) {
 	var all []tool.BaseTool
 	var problems []error
-	missing := slices.Clone(names)
-	for _, d := range x.Tools() {
-		if d.Guarded || len(names) == 0 && len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
+	found, missing := own.Tools(x, names)
+	for _, d := range found {
 		parameters := new(jsonschema.Schema)
 		if err := json.Unmarshal(d.Schema, parameters); err != nil {
 			problems = append(problems, fmt.Errorf("settleeino: tool %q: its schema is none for eino: %w", d.Name, err))
@@ -36,9 +32,7 @@ func Tools(x *settle.Executor, names []string, options ...Option) ([]tool.BaseTo
 			Name: d.Name, Desc: d.Description, ParamsOneOf: schema.NewParamsOneOfByJSONSchema(parameters),
 		}})
 	}
-	for _, name := range missing {
-		problems = append(problems, fmt.Errorf("settleeino: tool %q: the executor has none with this name: register it with settle.WithTools", name))
-	}
+	problems = append(problems, own.Missing("settleeino", missing))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/firebase/genkit/go/ai"
 	"github.com/firebase/genkit/go/genkit"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Tools offers the executor's own tools to a Generate, for [ai.WithTools]: those
@@ -44,12 +44,8 @@ type toolFunc = ai.MultipartToolFunc[any]
 // offer makes a tool of genkit of each of the executor's, and names those that it
 // doesn't have.
 func (g *Guard) offer(names []string, with func(name, description string, run toolFunc, schema ai.ToolOption) ai.ToolRef) (all []ai.ToolRef, missing []string) {
-	missing = slices.Clone(names)
-	for _, d := range g.executor.Tools() {
-		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
+	found, missing := own.Tools(g.executor, names)
+	for _, d := range found {
 		g.mu.Lock()
 		g.own[d.Name] = true
 		g.mu.Unlock()

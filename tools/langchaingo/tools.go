@@ -3,14 +3,12 @@ package settlelangchaingo
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tmc/langchaingo/tools"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Tools returns tools that the executor runs itself as tools of langchaingo:
@@ -19,20 +17,12 @@ import (
 // the tool's.
 func Tools(x *settle.Executor, names []string) ([]tools.Tool, error) {
 	var all []tools.Tool
-	missing := slices.Clone(names)
-	for _, d := range x.Tools() {
-		if d.Guarded || len(names) == 0 && len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
-		all = append(all, executorTool{x, d})
-	}
-	var problems []error
-	for _, name := range missing {
-		problems = append(problems, fmt.Errorf("settlelangchaingo: tool %q: the executor has none with this name: register it with settle.WithTools", name))
-	}
-	if err := errors.Join(problems...); err != nil {
+	found, missing := own.Tools(x, names)
+	if err := own.Missing("settlelangchaingo", missing); err != nil {
 		return nil, err
+	}
+	for _, d := range found {
+		all = append(all, executorTool{x, d})
 	}
 	return all, nil
 }

@@ -3,12 +3,12 @@ package settlemcp
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Offer adds the executor's own tools to a server: those that are named, or all
@@ -22,16 +22,11 @@ import (
 //
 // The tools work without [Guard.Receiving], which lets them pass.
 func (g *Guard) Offer(server *mcp.Server, names ...string) error {
-	declared := g.executor.Tools()
-	for _, name := range names {
-		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && !d.Guarded && len(d.Schema) > 0 }) {
-			return fmt.Errorf("settlemcp: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
-		}
+	found, missing := own.Tools(g.executor, names)
+	if len(missing) > 0 {
+		return fmt.Errorf("settlemcp: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", missing[0])
 	}
-	for _, d := range declared {
-		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
+	for _, d := range found {
 		server.AddTool(g.offer(d), g.execute)
 	}
 	return nil

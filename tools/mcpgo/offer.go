@@ -3,13 +3,12 @@ package settlemcpgo
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/tools/internal/mcpwire"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Offer adds the executor's own tools to a server: those that are named, or all
@@ -23,16 +22,11 @@ import (
 //
 // The tools work without [Guard.Middleware], which lets them pass.
 func (g *Guard) Offer(s *server.MCPServer, names ...string) error {
-	declared := g.executor.Tools()
-	for _, name := range names {
-		if !slices.ContainsFunc(declared, func(d settle.Declaration) bool { return d.Name == name && !d.Guarded && len(d.Schema) > 0 }) {
-			return fmt.Errorf("settlemcpgo: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", name)
-		}
+	found, missing := own.Tools(g.executor, names)
+	if len(missing) > 0 {
+		return fmt.Errorf("settlemcpgo: tool %q can't be offered: the executor has none of this name with a schema; register it with settle.WithTools", missing[0])
 	}
-	for _, d := range declared {
-		if d.Guarded || len(d.Schema) == 0 || len(names) > 0 && !slices.Contains(names, d.Name) {
-			continue
-		}
+	for _, d := range found {
 		readOnly, idempotent := mcpwire.HintsOf(d.Class)
 		tool := mcp.NewToolWithRawSchema(d.Name, d.Description, d.Schema)
 		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &readOnly, IdempotentHint: &idempotent}
