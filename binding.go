@@ -387,6 +387,14 @@ func (b *binding) definitionUnder(source store.Source) store.Digest {
 	return shortened(digestOf(purpose, parts...))
 }
 
+// shape is how the tool's arguments are compared, nil for as they are read.
+func (b *binding) shape() *canonical.Shape {
+	if b.schema == nil {
+		return nil
+	}
+	return b.schema.Shape
+}
+
 func (b *binding) formatOf(path string) string {
 	parts, err := canonical.ParsePath(path)
 	shape := b.shape()

@@ -224,14 +224,6 @@ func (r *request) identify(intent store.Intent) error {
 	return nil
 }
 
-// shape is how the tool's arguments are compared, nil for as they are read.
-func (b *binding) shape() *canonical.Shape {
-	if b.schema == nil {
-		return nil
-	}
-	return b.schema.Shape
-}
-
 // business is what the fingerprint digests of the arguments.
 func (r *request) business(arguments canonical.Value) ([]part, error) {
 	parts := make([]part, 0, arguments.Len()+len(r.upstream))

@@ -34,12 +34,32 @@ func ParsePath(path string) ([]string, error) {
 // Path returns the value at path, as in "customer.id" or "/customer/id" (see
 // [ParsePath]). It reports false where nothing is there or the path can't be
 // read.
-func (v Value) Path(path string) (Value, bool) {
+func (v Value) Path(path string) (Value, bool) { return v.follow(path, nil) }
+
+// HasTwin says that a name on the path stands beside one that differs from it by
+// case alone and that the shape doesn't know: encoding/json, among others, takes
+// either for the other, and then which of them comes last.
+func (v Value) HasTwin(path string, shape *Shape) (twin bool) {
+	v.follow(path, func(in Value, name string) {
+		twin = twin || in.kind == Object && slices.ContainsFunc(in.list, func(m member) bool {
+			return m.name != name && strings.EqualFold(m.name, name) && !shape.has(m.name)
+		})
+		shape = shape.child(in.kind, name)
+	})
+	return twin
+}
+
+// follow goes along a path and passes, if it is to, each container with the name
+// that is looked for in it.
+func (v Value) follow(path string, pass func(in Value, name string)) (Value, bool) {
 	for rest, more := path, path != ""; more; {
 		var name string
 		var err error
 		if name, rest, more, err = nextName(path, rest); err != nil {
 			return Value{}, false
+		}
+		if pass != nil {
+			pass(v, name)
 		}
 		i := v.child(name)
 		if i < 0 {
@@ -48,31 +68,6 @@ func (v Value) Path(path string) (Value, bool) {
 		v = v.list[i].value
 	}
 	return v, v.kind != Absent
-}
-
-// HasTwin says that a name on the path stands beside one that differs from it by
-// case alone and that the shape doesn't know: encoding/json, among others, takes
-// either for the other, and then which of them comes last.
-func (v Value) HasTwin(path string, shape *Shape) bool {
-	for rest, more := path, path != ""; more; {
-		var name string
-		var err error
-		if name, rest, more, err = nextName(path, rest); err != nil {
-			return false
-		}
-		if v.kind == Object && slices.ContainsFunc(v.list, func(m member) bool {
-			return m.name != name && strings.EqualFold(m.name, name) && !shape.has(m.name)
-		}) {
-			return true
-		}
-		i := v.child(name)
-		if i < 0 {
-			return false
-		}
-		shape = shape.child(v.kind, name)
-		v = v.list[i].value
-	}
-	return false
 }
 
 // WithoutPath returns v without the member at path (see [ParsePath]). Where
