@@ -25,17 +25,7 @@ func TestR23ALateSuccessOutlastsTheAttemptAfterIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := onFile(t)
-			s := newStuck(settle.Contract{VisibilityDelay: settle.Immediately})
-			s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
-				return q.NotHappened(), nil
-			}
-			first := g.want(g.executor(s.tool()), payCall("A-1", 5), settle.StatusUnknown)
-			s.contract.Timeout = time.Minute
-			s.later = func(func() paid) (paid, error) {
-				s.release <- func(act func() paid) (paid, error) { return act(), nil }
-				g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(first)), "late_success") })
-				return paid{}, end
-			}
+			s, first := g.overtaken(func() (paid, error) { return paid{}, end })
 			x := g.executor(s.tool())
 			g.forward(time.Minute)
 			g.do(g.ctx, x, payCall("A-1", 5))
@@ -62,20 +52,12 @@ func TestR23ALateSuccessOutlastsTheAttemptAfterIt(t *testing.T) {
 // The attempt after it may also end with its process.
 func TestR22ALateSuccessOutlastsALeaseThatEnds(t *testing.T) {
 	g := onFile(t)
-	s := newStuck(settle.Contract{VisibilityDelay: settle.Immediately})
-	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
-		return q.NotHappened(), nil
-	}
-	first := g.want(g.executor(s.tool()), payCall("A-1", 5), settle.StatusUnknown)
-	s.contract.Timeout = time.Minute
 	told, dead, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	s.later = func(func() paid) (paid, error) {
-		s.release <- func(act func() paid) (paid, error) { return act(), nil }
-		g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(first)), "late_success") })
+	s, first := g.overtaken(func() (paid, error) {
 		close(told)
 		<-dead
 		return paid{}, settle.Rejected(errors.New("no"))
-	}
+	})
 	x := g.executor(s.tool())
 	g.forward(time.Minute)
 	go func() {
@@ -91,4 +73,22 @@ func TestR22ALateSuccessOutlastsALeaseThatEnds(t *testing.T) {
 	close(dead)
 	<-over
 	g.did(&s.pay, 1)
+}
+
+// overtaken is a payment that its far side doesn't show. Its first attempt is still
+// at work when its lease has ended, and reports success once the second one runs,
+// which then ends as said.
+func (g *rig) overtaken(end func() (paid, error)) (s *stuck, first settle.Outcome) {
+	s = newStuck(settle.Contract{VisibilityDelay: settle.Immediately})
+	s.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.NotHappened(), nil
+	}
+	first = g.want(g.executor(s.tool()), payCall("A-1", 5), settle.StatusUnknown)
+	s.contract.Timeout = time.Minute
+	s.later = func(func() paid) (paid, error) {
+		s.release <- func(act func() paid) (paid, error) { return act(), nil }
+		g.eventually("the late answer", func() bool { return slices.Contains(g.kinds(g.row(first)), "late_success") })
+		return end()
+	}
+	return s, first
 }

@@ -30,21 +30,27 @@ func TestR26AMemoryLedgerSaysThatItSurvivesNothing(t *testing.T) {
 	}
 }
 
-func TestR22TheClockNeverRunsBackwards(t *testing.T) {
-	t.Parallel()
+// onClock is a ledger on a clock that a test sets, and claims an operation each time.
+func onClock(t *testing.T) (*storetest.Clock, *memory.Ledger, func() store.Operation) {
+	t.Helper()
 	clock := storetest.NewClock()
 	l := memory.New(memory.WithClock(clock.Now))
 	i, err := l.Intent(t.Context(), storetest.NewIntent())
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim := func() store.Operation {
+	return clock, l, func() store.Operation {
 		answers, err := l.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answers[0].Operation
 	}
+}
+
+func TestR22TheClockNeverRunsBackwards(t *testing.T) {
+	t.Parallel()
+	clock, _, claim := onClock(t)
 	before := claim()
 	clock.Age(t, -24*time.Hour)
 	if after := claim(); after.CreatedAt.Before(before.CreatedAt) {
@@ -60,25 +66,17 @@ func TestR22TheClockNeverRunsBackwards(t *testing.T) {
 // However often the clock is read, it goes on as fast as time does.
 func TestR38TheClockThatIsCountedOnLosesNothing(t *testing.T) {
 	t.Parallel()
-	clock := storetest.NewClock()
-	l := memory.New(memory.WithClock(clock.Now))
-	i, err := l.Intent(t.Context(), storetest.NewIntent())
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers, err := l.Claim(t.Context(), storetest.Claim(storetest.Operation(i)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock, l, claim := onClock(t)
+	first := claim()
 	read := func() time.Time {
-		e, err := l.Get(t.Context(), i.TenantName, answers[0].Operation.ID)
+		e, err := l.Get(t.Context(), "acme", first.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.Read
 	}
 	clock.Age(t, -24*time.Hour)
-	began, from := time.Now(), answers[0].Operation.CreatedAt
+	began, from := time.Now(), first.CreatedAt
 	for time.Since(began) < 100*time.Millisecond {
 		read()
 	}
