@@ -40,6 +40,13 @@ func Busy(l *Ledger) int {
 	return n
 }
 
+// Expects says whether who ends an operation next waits for company.
+func Expects(l *Ledger) bool {
+	l.ends.mu.Lock()
+	defer l.ends.mu.Unlock()
+	return l.ends.company
+}
+
 // LockBriefly is the statement that bounds how long a group waits for locks.
 func LockBriefly(l *Ledger) string { return l.sql.lockBriefly }
 
@@ -48,7 +55,7 @@ func LockBriefly(l *Ledger) string { return l.sql.lockBriefly }
 func Leading(ctx context.Context, l *Ledger, c store.Change, come func()) (together bool, _ error) {
 	e, moved := store.NextEvent(c), instants{}
 	s, st, place := l.ends, l.plainly(&c, &e, &moved), placeOf(c.Of.ID, uuid.Nil)
-	if s.board(ctx, place, st) != nil {
+	if p, _ := s.board(ctx, place, st); p != nil {
 		return false, errors.New("there was no place")
 	}
 	come()

@@ -35,6 +35,9 @@ type shared struct {
 	mu      sync.Mutex
 	flying  int
 	waiting []*passenger
+	// company says that the last who could fly alone met others, or that somebody
+	// has come to wait since.
+	company bool
 }
 
 const (
@@ -79,8 +82,8 @@ func placeOf(first, second uuid.UUID) (place [32]byte) {
 // send sends a statement and scans the row that it answers with, if it does. After
 // an error the statement may be on its way still, and write where it scans to.
 func (s *shared) send(ctx context.Context, place [32]byte, st statement) error {
-	p := s.board(ctx, place, st)
-	if p == nil {
+	p, company := s.board(ctx, place, st)
+	if company {
 		p = s.gather(ctx, place, st)
 	}
 	if p == nil {
@@ -122,24 +125,28 @@ func (s *shared) called(p *passenger) error {
 	return s.ledger.fetch(p.ctx, p.statement)
 }
 
-// board queues a statement, or returns nil where it may fly alone at once: landed
-// must follow then. What is queued gets bytes that the caller can't change: it may
-// have left by the time that they are sent.
-func (s *shared) board(ctx context.Context, place [32]byte, st statement) *passenger {
+// board queues a statement, or returns nil where it may fly alone at once, and
+// whether others may be about to come: landed must follow then. What is queued gets
+// bytes that the caller can't change: it may have left by the time that they are
+// sent.
+func (s *shared) board(ctx context.Context, place [32]byte, st statement) (p *passenger, company bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flying < s.limit {
 		s.flying++
-		return nil
+		return nil, s.company
 	}
-	p := newPassenger(ctx, place, st)
+	p = newPassenger(ctx, place, st)
 	s.waiting = append(s.waiting, p)
-	return p
+	s.company = true
+	return p, false
 }
 
 // gather lets those go first who are ready to run, as the other calls of a model
 // turn are. Where they have come to wait, who had the place waits with them and
-// leaves it to all. Otherwise it is nil: they fly alone.
+// leaves it to all. Otherwise it is nil: they fly alone, and so do those after
+// them, until somebody has to wait again. To yield wakes a thread of the runtime,
+// which a caller who never has company would pay for twice in each operation.
 func (s *shared) gather(ctx context.Context, place [32]byte, st statement) *passenger {
 	for came := 0; ; {
 		runtime.Gosched()
@@ -151,7 +158,7 @@ func (s *shared) gather(ctx context.Context, place [32]byte, st statement) *pass
 			continue
 		}
 		var p *passenger
-		if n > 0 {
+		if s.company = n > 0; s.company {
 			p = newPassenger(ctx, place, st)
 			s.waiting = slices.Insert(s.waiting, 0, p)
 		}

@@ -16,7 +16,7 @@ func TestWhoIsReadyTravelsWithTheFirst(t *testing.T) {
 	c.intent = c.ledgerWorld.intent()
 	c.won(storetest.Claim(storetest.Operation(c.intent)))
 	postgres.OneFlight(c.Ledger, forever)
-	for _, others := range []int{0, 1, 5} {
+	for _, others := range []int{0, 1, 5, 0} {
 		ops := c.running(1 + others)
 		var ends []<-chan error
 		together, err := postgres.Leading(t.Context(), c.Ledger, storetest.Completion(ops[0], "r-0"), func() {
@@ -44,8 +44,10 @@ func TestWhoIsReadyTravelsWithTheFirst(t *testing.T) {
 		if len(transactions) != 1 {
 			t.Errorf("with %d others: %d transactions", others, len(transactions))
 		}
-		if n := postgres.Busy(c.Ledger); n != 0 {
-			t.Errorf("%d places are taken when nobody is at work", n)
+		// The next one lets others go first only if this one met some.
+		if postgres.Expects(c.Ledger) != (others > 0) {
+			t.Errorf("after %d others: company is expected: %v", others, others == 0)
 		}
+		c.idle()
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/settle-go/settle/internal/pgtest"
 	"github.com/settle-go/settle/store"
-	"github.com/settle-go/settle/store/postgres"
 	"github.com/settle-go/settle/store/storetest"
 )
 
@@ -40,9 +39,7 @@ func TestR26InAStormOfLostAnswersNobodyIsToldWrong(t *testing.T) {
 			if s.told["done"] == 0 || s.told["late"] == 0 || s.told["claim lost"]+s.told["end lost"] == 0 {
 				t.Errorf("no storm: %v", s.told)
 			}
-			if n := postgres.Busy(s.Ledger); n != 0 {
-				t.Errorf("%d places are taken when nobody is at work", n)
-			}
+			s.idle()
 		})
 	}
 }

@@ -127,6 +127,17 @@ func (c *crossing) wait(n int) {
 	}
 }
 
+// idle waits until no place is taken: who has carried others has answered them
+// before the place is free. One that stays taken is lost.
+func (w *ledgerWorld) idle() {
+	w.t.Helper()
+	for began := time.Now(); postgres.Busy(w.Ledger) != 0; runtime.Gosched() {
+		if time.Since(began) > 10*time.Second {
+			w.t.Fatalf("%d places are taken when nobody is at work", postgres.Busy(w.Ledger))
+		}
+	}
+}
+
 // state is what the ledger has of an operation.
 func (c *crossing) state(o store.Operation) store.State {
 	c.t.Helper()
