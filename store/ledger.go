@@ -290,7 +290,8 @@ type Change struct {
 	// case; "" releases it. It sets Taken in the row and Holder in the cases that
 	// were open before the change, also in one that the change closes.
 	Take *string
-	// Proposal, where it is not nil, is kept with the same cases (R41).
+	// Proposal, where it is not nil, is kept with the same cases (R41). It may be
+	// what was read there: of a row that was erased since, it is a [*StaleError].
 	Proposal *[]byte
 	// Resolve closes the open incidents of the operation.
 	Resolve bool

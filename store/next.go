@@ -120,6 +120,13 @@ func (o *Operation) Advance(c *Change, hash [32]byte, now time.Time) {
 	}
 }
 
+// Fresh says whether the row is still as the caller of Apply saw it (R20). What it
+// proposes it has read with the row, and no erasure makes a new version (R52).
+func (c *Change) Fresh(row *Operation) bool {
+	erased := c.Proposal != nil && c.Start == nil && (row.Flags^c.Of.Flags)&FlagPurged != 0
+	return row.Version == c.Of.Version && row.State == c.Of.State && row.Tail == c.Of.Tail && !erased
+}
+
 // setMoment brings the moment up to date (R21). A longer VisibilityDelay moves
 // it back, and so does a handler that returned after its lease; the return of
 // the only attempt in question brings it forward.

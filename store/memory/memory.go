@@ -148,7 +148,7 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	if move := (store.Move{From: c.Of.State, To: c.To}); !move.Allowed() {
 		return store.Operation{}, &store.MoveError{Move: move}
 	}
-	if decided := l.decided(c); decided || !sameAs(row, c.Of) {
+	if decided := l.decided(c); decided || !c.Fresh(row) {
 		return store.Operation{}, &store.StaleError{Current: l.read(row, now), Repeated: decided}
 	}
 	if c.Start != nil && !row.ResourceKey.IsZero() {
@@ -168,11 +168,6 @@ func (l *Ledger) Apply(ctx context.Context, c store.Change) (store.Operation, er
 	l.events[row.ID] = append(l.events[row.ID], ownEvent(event))
 	l.announce(row, c.Announce, now)
 	return l.read(row, now), nil
-}
-
-// sameAs says whether the row is still as the caller of Apply last saw it.
-func sameAs(row *store.Operation, seen store.Operation) bool {
-	return row.Version == seen.Version && row.State == seen.State && row.Tail == seen.Tail
 }
 
 func (l *Ledger) decided(c store.Change) bool {

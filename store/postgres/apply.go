@@ -130,7 +130,7 @@ func changeArgs(c *store.Change, e *store.Event, visibility time.Duration) []any
 	if c.Returned {
 		ended = span(longer)
 	}
-	return append(make([]any, 0, 36),
+	return append(make([]any, 0, 37),
 		some(c.Of.ID), c.Of.Version, c.Of.State.String(), sum32(c.Of.Tail),
 		c.To.String(), c.Reason, sum32(e.Hash), maybe(c.Decision), e.Attempt,
 		c.Doubts, c.Told && c.Start == nil, c.Granted && c.Start == nil, c.Checked, c.Verdict, c.Actor,
@@ -147,7 +147,7 @@ func moveArgs(c *store.Change, e *store.Event) []any {
 	return append(changeArgs(c, e, max(c.Of.Visibility, c.Visibility)),
 		due, due.Valid && c.Due.AtMoment,
 		outcome, outcome && c.ByAttribute, []byte(c.Resource), maybe(c.ResourceDigest), c.Result, c.ResultVersion, int16(c.Flags),
-		c.Incident, c.Trace, c.Take, c.Proposal != nil, proposal(c), c.Resolve)
+		c.Incident, c.Trace, c.Take, c.Proposal != nil, proposal(c), c.Resolve, int16(c.Of.Flags))
 }
 
 func proposal(c *store.Change) []byte {
@@ -213,7 +213,7 @@ func (l *Ledger) refusal(ctx context.Context, c *store.Change, rivals []store.En
 	if err != nil {
 		return err
 	}
-	if repeated || current.Version != c.Of.Version || current.State != c.Of.State || current.Tail != c.Of.Tail {
+	if repeated || !c.Fresh(&current) {
 		return &store.StaleError{Current: current, Repeated: repeated}
 	}
 	if c.Start != nil {

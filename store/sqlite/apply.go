@@ -107,7 +107,7 @@ func (w *write) permits(row *store.Operation, c *store.Change) error {
 			return cmp.Or[error](err, &store.StaleError{Current: owned(*row), Repeated: true})
 		}
 	}
-	if row.Version != c.Of.Version || row.State != c.Of.State || row.Tail != c.Of.Tail {
+	if !c.Fresh(row) {
 		return &store.StaleError{Current: owned(*row)}
 	}
 	if c.Start != nil && !row.ResourceKey.IsZero() {

@@ -75,6 +75,21 @@ func erasure(s suite) {
 		open.Proposal = nil
 		w.wantCase(w.openCase(o).Case, open)
 	})
+	s.test("R52WhatWasProposedBeforeAnErasureIsNotPutBack", func(w *world) {
+		i := w.intent()
+		o := w.standing(i, store.Manual)
+		secret := proposes([]byte(`{"result":{"id":"r-1"}}`))
+		read := w.apply(Change(o, store.Manual, secret))
+		w.erase(i)
+		for _, put := range []store.Change{Change(read, store.Manual, secret), Change(read, store.Manual, takes("bob"), secret)} {
+			refused[*store.StaleError](w, put)
+		}
+		bare := w.openCase(o).Case.Proposal
+		want(w, "the proposal", string(bare), "")
+		// What is proposed later is for somebody to confirm.
+		w.apply(Change(w.read(o), store.Manual, secret))
+		want(w, "a later proposal", len(w.openCase(o).Case.Proposal) > 0, true)
+	})
 	s.test("R51ErasedPayloadsAreNotPurgedAgain", func(w *world) {
 		i := w.intent()
 		w.standing(i, store.Completed)

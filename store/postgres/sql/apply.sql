@@ -74,7 +74,7 @@ UPDATE settle.operation o SET
             WHEN {leaves} THEN ''
             ELSE taken END
     FROM {clock} t
-    WHERE {seen} AND {undecided}
+    WHERE {seen} AND {undecided} AND {unerased}
       AND NOT ($25::boolean AND EXISTS (SELECT FROM settle.operation other
           WHERE other.resource_digest = $27::uuid AND other.tool = o.tool AND other.state = 'completed' AND other.id <> o.id))
 
@@ -124,6 +124,10 @@ version = version + 1, reason = $6::text, tail = $7::bytea, tail_at = t.now,
 CASE WHEN $18::interval IS NULL THEN moment + $17::interval
                  WHEN $19::boolean THEN t.now + $18::interval
                  ELSE greatest(moment + $17::interval, t.now + $18::interval) END
+
+-- What is proposed was read before an erasure, or after it (R52).
+-- name: unerased
+NOT ($34::boolean AND flags & {purged} <> $37::smallint & {purged})
 
 -- A decision is recorded once, whatever the version (R41). No index is needed:
 -- who writes the next event has seen all before it.
