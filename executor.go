@@ -49,6 +49,7 @@ type Executor struct {
 	closing chan struct{}
 	// announced has an element while the outbox may have something new from here.
 	announced chan struct{}
+	offers    *offers
 	renewer   renewer
 	crew      *crew
 	lanes     *lanes
@@ -115,6 +116,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 		x.log = slog.Default()
 	}
 	x.renewer.executor, x.crew, x.lanes = x, newCrew(x.closing), newLanes(s.concurrency)
+	x.offers = newOffers()
 	var err error
 	if x.signals, err = newSignals(s.telemetry, ledger.Info().Name); err != nil {
 		return nil, err

@@ -235,6 +235,9 @@ type Delivery struct {
 // receiver; it is called from several goroutines, and for one event more than
 // once where that can't be known.
 //
+// Deliver has 10 seconds, then its context ends; the relay doesn't wait for a sink
+// that ignores this, and offers it the event again only once it has returned.
+//
 // An error means that it comes again, later and later, for about a day. With
 // [RetryAfter] in a [NotSent] error it doesn't come sooner than that; one that is
 // [Rejected] is given up at once. What was given up is dead: it waits for an

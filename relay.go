@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +12,14 @@ import (
 )
 
 // The relay's bounds. A lease covers a whole batch: relayBatch/relayWorkers
-// rounds of deliveryTimeout.
+// rounds of deliveryTimeout and deliveryGrace.
 const (
 	relayBatch      = 128
 	relayWorkers    = 16
 	deliveryTimeout = 10 * time.Second
-	relayLease      = 2 * time.Minute
+	// deliveryGrace is how long a sink has to notice that its time is over.
+	deliveryGrace = time.Second
+	relayLease    = 2 * time.Minute
 	// relayPasses are how many Run makes at a time: one fetches while another one
 	// delivers, or waits for slow receivers.
 	relayPasses = 2
@@ -85,26 +86,12 @@ func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) deliv
 	d := deliveries{make(chan relayed, len(batch)), make(chan struct{})}
 	var next atomic.Int64
 	var group sync.WaitGroup
-	var work func()
-	work = func() {
-		n := next.Add(1) - 1
-		// A sink that ends its goroutine didn't take the event, and leaves the rest
-		// to another one.
-		err := errGone
-		defer func() {
-			if n < int64(len(batch)) {
-				d.results <- relayed{&batch[n], err}
-				group.Go(work)
-			}
-		}()
-		for ; n < int64(len(batch)); n = next.Add(1) - 1 {
-			err = x.deliver(ctx, &batch[n])
-			d.results <- relayed{&batch[n], err}
-			err = errGone
-		}
-	}
 	for range min(relayWorkers, len(batch)) {
-		group.Go(work)
+		group.Go(func() {
+			for n := next.Add(1) - 1; n < int64(len(batch)); n = next.Add(1) - 1 {
+				d.results <- relayed{&batch[n], x.deliver(ctx, &batch[n])}
+			}
+		})
 	}
 	go func() {
 		group.Wait()
@@ -129,6 +116,7 @@ func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliv
 		for more := true; more; {
 			if r.err == nil {
 				received = append(received, *r.Outgoing)
+				x.signals.delivery(ctx, r.Outgoing, "delivered")
 			} else {
 				errs = append(errs, x.undelivered(ctx, outbox, r, report))
 			}
@@ -147,59 +135,6 @@ func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliv
 	return errors.Join(errs...)
 }
 
-// errCalledOff leaves an event of the batch to the next relay: nobody refused it.
-var errCalledOff = errors.New("settle: the relay ended before this event's turn")
-
-// deliver offers an event to every sink, unless the relay is to end. A sink that
-// doesn't take it, or hangs, keeps it from none of the others, though all of them
-// get it again.
-func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
-	if ctx.Err() != nil || x.isClosing() {
-		return errCalledOff
-	}
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-	defer cancel()
-	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
-		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
-	sinks := x.settings.sinks
-	if len(sinks) == 1 {
-		return offer(ctx, sinks[0], d)
-	}
-	errs := slices.Repeat([]error{errGone}, len(sinks))
-	var group sync.WaitGroup
-	for n, sink := range sinks {
-		group.Go(func() { errs[n] = offer(ctx, sink, d) })
-	}
-	group.Wait()
-	return untaken(errs)
-}
-
-// offer takes a sink that panics for one that didn't take the event.
-func offer(ctx context.Context, sink Sink, d Delivery) error {
-	return contained(func() error { return sink.Deliver(ctx, d) })
-}
-
-// untaken makes one error of what several sinks answered, nil where all took the
-// event. It is given up where nobody is left who may still take it, and it comes
-// again no sooner than any of them asked.
-func untaken(errs []error) error {
-	joined := errors.Join(errs...)
-	if joined == nil {
-		return nil
-	}
-	all := &knownError{err: joined, effect: effectRejected}
-	for _, err := range errs {
-		var known *knownError
-		if errors.As(err, &known) {
-			all.wait = max(all.wait, known.wait)
-		}
-		if err != nil && (known == nil || known.effect != effectRejected) {
-			all.effect = effectNotSent
-		}
-	}
-	return all
-}
-
 // undelivered plans the next delivery of an event, or gives it up.
 func (x *Executor) undelivered(ctx context.Context, outbox store.Outbox, r relayed, report *RelayReport) error {
 	var known *knownError
@@ -211,12 +146,17 @@ func (x *Executor) undelivered(ctx context.Context, outbox store.Outbox, r relay
 	if errors.Is(r.err, errCalledOff) {
 		wait, dead = 0, false
 	}
-	if dead {
+	switch {
+	case dead:
 		report.Dead++
+		x.signals.delivery(ctx, r.Outgoing, "dead")
 		x.log.Warn("settle: an event was given up and waits for an operator, and its operation's later events behind it",
 			"operation", r.Operation.String(), "deliveries", r.Deliveries)
-	} else {
+	case errors.Is(r.err, errCalledOff):
 		report.Failed++
+	default:
+		report.Failed++
+		x.signals.delivery(ctx, r.Outgoing, "failed")
 	}
 	return x.timed(ctx, "undelivered", func(ctx context.Context) error { return outbox.Undelivered(ctx, *r.Outgoing, wait, dead) })
 }

@@ -47,7 +47,8 @@ type signals struct {
 	joined bool
 	ledger attribute.KeyValue
 
-	duration, ledgerDuration, caseAge  metric.Float64Histogram
+	duration, ledgerDuration           metric.Float64Histogram
+	caseAge, eventAge                  metric.Float64Histogram
 	calls, lookups, leases             metric.Int64Counter
 	repeats, duplicates, compensations metric.Int64Counter
 	open                               metric.Int64UpDownCounter
@@ -82,6 +83,7 @@ func newSignals(o telemetryOptions, ledger string) (*signals, error) {
 	s.duration = histogram("gen_ai.execute_tool.duration", "Duration of tool executions")
 	s.ledgerDuration = histogram("settle.ledger.duration", "Duration of ledger calls")
 	s.caseAge = histogram("settle.case.age", "Age of cases when they were decided")
+	s.eventAge = histogram("settle.event.age", "Age of events when they were offered to the sinks, by what became of it")
 	s.calls = counter("settle.calls", "Calls by outcome")
 	s.lookups = counter("settle.lookups", "Lookups by verdict")
 	s.leases = counter("settle.lease.expired", "Leases that ended without a word of the attempt")
@@ -378,6 +380,12 @@ func (s *signals) decided(ctx context.Context, c *opened, d Decision) {
 	span.End()
 	s.caseAge.Record(ctx, c.entry.Read.Sub(c.file.OpenedAt).Seconds(), metric.WithAttributes(toolAttribute(c.entry.Tool),
 		attribute.String("settle.reason", c.file.Reason), attribute.String("settle.decision", string(d.Kind))))
+}
+
+// delivery measures how old an event was when it was fetched to be delivered: by
+// the ledger's clock alone, from which its lease was counted.
+func (s *signals) delivery(ctx context.Context, o *store.Outgoing, outcome string) {
+	record(ctx, s.eventAge, max(0, o.DueAt.Add(-relayLease).Sub(o.At)), attribute.String("settle.delivery", outcome))
 }
 
 // compensated counts a compensation by its outcome.

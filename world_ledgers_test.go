@@ -92,7 +92,7 @@ var instants = map[string][]string{
 	"operation": {"lease_until", "due_at", "moment", "key_until", "created_at", "first_sent", "unknown_since", "settled_at"},
 	"intent":    {"created_at", "closed_at"},
 	"case":      {"opened_at", "closed_at", "held_at"},
-	"outbox":    {"due_at"},
+	"outbox":    {"at", "due_at"},
 }
 
 // age makes everything in the ledger older by d.
