@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"time"
 
@@ -87,7 +88,8 @@ type OperationDetail struct {
 	Notices []AuditNotice
 }
 
-// AuditNotice is a line of the audit on something that changed nothing.
+// AuditNotice is a line of the audit: on something that changed nothing, or on what
+// an operator did to no one operation ([Queue.Acts]).
 type AuditNotice struct {
 	At                  time.Time
 	Kind, Actor, Detail string
@@ -232,9 +234,7 @@ func (q *Queue) surround(ctx context.Context, e store.Entry, d *OperationDetail)
 	if err != nil {
 		return err
 	}
-	for _, a := range audits {
-		d.Notices = append(d.Notices, AuditNotice{At: a.At, Kind: a.Kind, Actor: a.Actor, Detail: a.Detail})
-	}
+	d.Notices = notices(audits)
 	cases, err := q.x.ledger.Cases(ctx, store.CaseFilter{Operation: e.ID, Closed: true, Limit: maxPage})
 	if err != nil {
 		return err
@@ -294,4 +294,31 @@ func before(id uuid.UUID) uuid.UUID {
 		}
 	}
 	return id
+}
+
+// Acts lists what was done that belongs to no one operation, oldest first: a
+// principal was erased, a task was closed, an undelivered event was sent again or
+// discarded. The rows say when and by whom, and nothing of whose data it was, so
+// that they can't be told apart by tenant: an operator who is limited to some is
+// refused.
+func (q *Queue) Acts(ctx context.Context) ([]AuditNotice, error) {
+	o, err := operatorFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Tenants != nil {
+		return nil, fmt.Errorf("%w: these rows are of all tenants", ErrNotAllowed)
+	}
+	if err := q.x.allowed(ctx, OperatorAction{Operator: o, Action: "acts"}); err != nil {
+		return nil, err
+	}
+	audits, err := q.x.ledger.Audits(ctx, uuid.Nil)
+	return notices(audits), err
+}
+
+func notices(audits []store.Audit) (all []AuditNotice) {
+	for _, a := range audits {
+		all = append(all, AuditNotice{At: a.At, Kind: a.Kind, Actor: a.Actor, Detail: a.Detail})
+	}
+	return all
 }

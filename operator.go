@@ -26,7 +26,8 @@ type OperatorAction struct {
 	Operator Operator
 	// Action is "list", "show", "reveal", "take", "take_over", "release", "note",
 	// "look", "confirm", a decision's kind, "compensate" for the correction of an
-	// abandoned operation, or for events "redeliver" and "discard".
+	// abandoned operation, "erase", "close", "acts", or for events "redeliver" and
+	// "discard".
 	Action    string
 	Tenant    string
 	Tool      string

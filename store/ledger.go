@@ -62,7 +62,8 @@ type Ledger interface {
 	// reveals (R57).
 	Audit(ctx context.Context, entries ...Audit) error
 
-	// Audits returns the plain rows on an operation, oldest first.
+	// Audits returns the plain rows on an operation, or those on none for
+	// [uuid.Nil], oldest first.
 	Audits(ctx context.Context, operation uuid.UUID) ([]Audit, error)
 
 	// Cases returns cases in the order of their opening, then id.
@@ -397,7 +398,8 @@ type Watcher interface {
 	Watch(operation uuid.UUID, woken func()) (stop func())
 }
 
-// Audit is a row on something that changed nothing (R57).
+// Audit is a row on something that changed nothing, or on what was done to no one
+// operation, which is zero then (R57).
 type Audit struct {
 	Operation   uuid.UUID
 	Kind, Actor string

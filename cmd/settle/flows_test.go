@@ -52,7 +52,22 @@ func TestR52EraseAndClose(t *testing.T) {
 		w.call(ctx, "refund", "o-1", settle.StatusExpired)
 		w.run(1, "close", "--tenant", "acme", "--task", "case-42", "--yes")
 
-		w.run(0, "erase", "--tenant", "acme", "--subject", "support-agent", "--yes")
+		w.as("bo").run(0, "erase", "--tenant", "acme", "--subject", "support-agent", "--yes")
+		acts := w.run(0, "audit", "acts").out
+		var rows []string
+		for line := range strings.Lines(acts) {
+			rows = append(rows, strings.Join(strings.Split(line, "\t")[1:3], " "))
+		}
+		if got, want := strings.Join(rows, ", "), "WHAT BY, close operator:ann, close_failed operator:ann, close operator:ann, closed operator:ann, "+
+			"erase operator:bo, erased operator:bo"; got != want {
+			t.Errorf("the audit has %q, want %q", got, want)
+		}
+		for _, name := range []string{"acme", "support-agent", "case-4"} {
+			if strings.Contains(acts, name) {
+				t.Errorf("the audit has a name:\n%s", acts)
+			}
+		}
+		contains(t, w.run(0, "audit", "acts", "--json").out, `"kind": "erased"`, "removed from 1 operation")
 		type list struct{ Operations []operationLine }
 		l := read[list](w, 0, "ops", "list", "--all")
 		if len(l.Operations) != 3 {

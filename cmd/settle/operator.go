@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,6 +33,19 @@ func (a *app) tenants() []string {
 	}
 	slices.Sort(tenants)
 	return slices.Compact(tenants)
+}
+
+// ofAllTenants refuses an operator who is limited to some tenants what a command
+// does to all of them. instead is what they have for their own.
+func (a *app) ofAllTenants(what string, instead ...string) error {
+	if a.tenants() == nil {
+		return nil
+	}
+	err := fmt.Errorf("%w: %s is about all tenants and SETTLE_OPERATOR_TENANTS names some; who administers the ledger runs it, without that variable", settle.ErrNotAllowed, what)
+	if len(instead) > 0 {
+		return next(err, a.command(instead...))
+	}
+	return err
 }
 
 // readKeys reads SETTLE_KEYS; nil where it isn't set. Its errors hold no keys.

@@ -319,6 +319,15 @@ func TestOperatorsSeeTheirTenantsOnly(t *testing.T) {
 		if f := failed(other, 5, "erase", "--tenant", "acme", "--subject", "support-agent", "--yes"); f.Code != "not_allowed" {
 			t.Errorf("erase: %+v", f)
 		}
+		// What is about all tenants is refused whole.
+		for _, args := range [][]string{{"purge"}, {"verify"}, {"audit", "chain"}, {"audit", "acts"}} {
+			if f := failed(other, 5, args...); f.Code != "not_allowed" || !strings.Contains(f.Message, "without that variable") {
+				t.Errorf("settle %v: %+v", args, f)
+			}
+			if args[0] != "verify" { // which finds something in a ledger that a test has
+				w.run(0, args...)
+			}
+		}
 		w.run(0, "queue", "show", reference)
 	})
 }

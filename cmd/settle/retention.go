@@ -19,6 +19,9 @@ func (a *app) purge() *cobra.Command {
 		Args: arguments(0)}
 	c.Flags().StringVar(&after, "after", "", "go on behind this operation, as an interrupted purge has said")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := a.ofAllTenants("purge"); err != nil {
+			return err
+		}
 		return a.onLedger(c.Context(), writes, func(d *desk) error {
 			meter := a.meter()
 			done, err := d.Purge(c.Context(), after, func(p settle.PurgeProgress) { meter.show(purged(p)) })

@@ -17,6 +17,9 @@ func (a *app) verify() *cobra.Command {
 		Long: "Verify the ledger: settings that break what settle promises, and the hash chains\nof all journals (R57). It exits with 1 where it finds something. Contracts are\nverified by the programs that have them (Executor.Verify).",
 		Args: arguments(0),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.ofAllTenants("verify", "audit", "chain", "OPERATION"); err != nil {
+				return err
+			}
 			return a.onLedger(c.Context(), reads, func(d *desk) error {
 				found, err := d.Verify(c.Context())
 				if err != nil {
@@ -32,7 +35,7 @@ func (a *app) verify() *cobra.Command {
 }
 
 func (a *app) auditCommands() *cobra.Command {
-	return a.group("audit", "Audit journals", a.auditChain())
+	return a.group("audit", "Audit journals, and what was done to no one operation", a.auditChain(), a.auditActs())
 }
 
 func (a *app) auditChain() *cobra.Command {
@@ -44,6 +47,11 @@ func (a *app) auditChain() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 1 && after != "" {
 			return usage("give an operation, or --after, but not both")
+		}
+		if len(args) == 0 {
+			if err := a.ofAllTenants("audit chain", "audit", "chain", "OPERATION"); err != nil {
+				return err
+			}
 		}
 		return a.onLedger(c.Context(), reads, func(d *desk) error {
 			if len(args) == 0 {
@@ -69,7 +77,7 @@ func (a *app) auditChain() *cobra.Command {
 // mayAudit keeps an operator of some tenants from the others' operations (R46). A
 // nightly job has no operator, and verifies them all.
 func (a *app) mayAudit(ctx context.Context, d *desk, reference string) error {
-	if a.env("SETTLE_OPERATOR_TENANTS") == "" {
+	if a.tenants() == nil {
 		return nil
 	}
 	operator, err := a.operator()
@@ -77,6 +85,41 @@ func (a *app) mayAudit(ctx context.Context, d *desk, reference string) error {
 		_, err = d.queue.Operation(settle.WithOperator(ctx, operator), reference)
 	}
 	return err
+}
+
+func (a *app) auditActs() *cobra.Command {
+	return &cobra.Command{Use: "acts", Short: "Show who erased principals, closed tasks, and redelivered or discarded events",
+		Long: "Show what was done that belongs to no one operation, with who did it and when: a\nprincipal was erased, a task was closed, an undelivered event was sent again or\ndiscarded. Nothing says whose data it was, so that it is only shown to those who\nmay see all tenants.",
+		Args: arguments(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.ofAllTenants("audit acts"); err != nil {
+				return err
+			}
+			return a.onQueue(c.Context(), reads, func(ctx context.Context, d *desk) error {
+				acts, err := d.queue.Acts(ctx)
+				if err != nil {
+					return err
+				}
+				a.showActs(acts)
+				return nil
+			})
+		}}
+}
+
+func (a *app) showActs(acts []settle.AuditNotice) {
+	if a.json {
+		a.encode(a.out, map[string]any{"acts": newNotices(acts)})
+		return
+	}
+	t := table{columns: []column{{title: "AT", whole: true}, {title: "WHAT", whole: true}, {title: "BY"}, {title: "DETAIL", last: 1}}}
+	for _, n := range acts {
+		t.rows = append(t.rows, []string{a.stamped(n.At), shown(n.Kind), shown(n.Actor), shown(n.Detail)})
+	}
+	if len(t.rows) == 0 && a.out.terminal() {
+		fmt.Fprintln(a.out, "Nothing of the kind was done.")
+		return
+	}
+	t.write(a.out, a.bold)
 }
 
 // walk verifies all journals and says where it was interrupted.

@@ -196,6 +196,14 @@ type operationView struct {
 	Notices    []noticeView  `json:"notices"`
 }
 
+func newNotices(notices []settle.AuditNotice) []noticeView {
+	views := []noticeView{}
+	for _, n := range notices {
+		views = append(views, noticeView{n.At.UTC(), n.Kind, n.Actor, n.Detail})
+	}
+	return views
+}
+
 type noticeView struct {
 	At     time.Time `json:"at"`
 	Kind   string    `json:"kind"`
@@ -205,7 +213,7 @@ type noticeView struct {
 
 func newOperationView(d settle.OperationDetail) operationView {
 	v := operationView{operationLine: newOperationLine(d.OperationSummary), Occurrence: d.Occurrence, Number: d.Number,
-		Checks: d.Checks, Verdict: d.Verdict, Parent: d.Parent, Arguments: []fieldView{}, Cases: []caseLine{}, Notices: []noticeView{},
+		Checks: d.Checks, Verdict: d.Verdict, Parent: d.Parent, Arguments: []fieldView{}, Cases: []caseLine{},
 		Children: newRelated(d.Children), Events: newEvents(d.Events)}
 	for _, f := range d.Fields {
 		v.Arguments = append(v.Arguments, fieldView{f.Name, f.Value})
@@ -213,8 +221,6 @@ func newOperationView(d settle.OperationDetail) operationView {
 	for _, c := range d.Cases {
 		v.Cases = append(v.Cases, newCaseLine(c))
 	}
-	for _, n := range d.Notices {
-		v.Notices = append(v.Notices, noticeView{n.At.UTC(), n.Kind, n.Actor, n.Detail})
-	}
+	v.Notices = newNotices(d.Notices)
 	return v
 }

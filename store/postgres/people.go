@@ -82,10 +82,14 @@ func scanCase(row pgx.CollectableRow) (e store.CaseEntry, err error) {
 
 // Audits implements [store.Ledger], in one round trip.
 func (l *Ledger) Audits(ctx context.Context, operation uuid.UUID) ([]store.Audit, error) {
+	sql, args := l.sql.audits, []any{some(operation)}
+	if operation == uuid.Nil {
+		sql, args = l.sql.auditsOfNone, nil
+	}
 	audits, err := query(ctx, l, func(row pgx.CollectableRow) (a store.Audit, err error) {
 		err = row.Scan((*key)(&a.Operation), (*instant)(&a.At), &a.Kind, &a.Actor, &a.Detail)
 		return a, err
-	}, l.sql.audits, some(operation))
+	}, sql, args...)
 	return audits, asRead(err)
 }
 

@@ -35,10 +35,10 @@ type statements struct {
 	get, list, listIntent, listParent, ofTenant         string
 	events, settings, tables, standbys                  string
 
-	cases, caseOfTenant, audits, declare, declared string
-	uncompiled, purgePage, purge, erasePage, erase string
-	intentNamed, unsettled, lockOwn                string
-	entombAll, dropProposals, closeIntent          string
+	cases, caseOfTenant, audits, auditsOfNone, declare, declared string
+	uncompiled, purgePage, purge, erasePage, erase               string
+	intentNamed, unsettled, lockOwn                              string
+	entombAll, dropProposals, closeIntent                        string
 
 	announce, fetch, delivered, undelivered           string
 	waiting, promote, redeliver, discard, emptyOutbox string
@@ -66,7 +66,7 @@ func newStatements(schema string, limit lockLimit) (statements, error) {
 		proposeTenant: t.of("propose_tenant"), proposeIntent: t.of("propose_intent"), findIntent: t.of("find_intent"),
 		renew: t.of("renew"), take: t.of("take"), takeOne: t.of("take_one"),
 		get: t.of("get"), list: t.of("list"), listIntent: t.of("list_intent"), listParent: t.of("list_parent"), ofTenant: t.of("of_tenant"), events: t.of("events"), audit: t.of("audit"),
-		cases: t.of("cases"), audits: t.of("audits"), declare: t.of("declare"), declared: t.of("declared"),
+		cases: t.of("cases"), audits: t.of("audits"), auditsOfNone: t.of("audits_of_none"), declare: t.of("declare"), declared: t.of("declared"),
 		caseOfTenant: t.of("case_of_tenant"),
 		uncompiled:   t.of("uncompiled"), purgePage: t.of("purge_page"), purge: t.of("purge"), erasePage: t.of("erase_page"), erase: t.of("erase"),
 		intentNamed: t.of("intent_named"), unsettled: t.of("unsettled"), lockOwn: t.of("lock_own"),

@@ -15,6 +15,7 @@ const (
 	declareTool = `INSERT INTO settle_tool (tool, deciders, guidance, result_schema) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (tool) DO UPDATE SET deciders = ?2, guidance = ?3, result_schema = ?4`
 	declaredTool = `SELECT tool, deciders, guidance, result_schema FROM settle_tool WHERE tool = ?`
+	auditsOfNone = `SELECT operation, at, kind, actor, detail FROM settle_audit WHERE operation IS NULL ORDER BY id`
 	auditsOf     = `SELECT operation, at, kind, actor, detail FROM settle_audit WHERE operation = ? ORDER BY id`
 )
 
@@ -48,13 +49,18 @@ func (l *Ledger) Declared(ctx context.Context, tool string) (t store.ToolRecord,
 // Audits implements [store.Ledger].
 func (l *Ledger) Audits(ctx context.Context, operation uuid.UUID) ([]store.Audit, error) {
 	var all []store.Audit
+	sql, args := auditsOf, []driver.Value{operation[:]}
+	if operation == uuid.Nil {
+		sql, args = auditsOfNone, nil
+	}
 	err := l.read(ctx, func(v *view) error {
+		all = nil
 		return v.query(ctx, func(values []driver.Value) error {
 			var a store.Audit
 			err := decodeAll([]any{&a.Operation, &a.At, &a.Kind, &a.Actor, &a.Detail}, values)
 			all = append(all, a)
 			return err
-		}, auditsOf, operation[:])
+		}, sql, args...)
 	})
 	return all, err
 }

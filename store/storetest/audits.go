@@ -45,6 +45,13 @@ func audits(s suite) {
 		w.wantAudits(second)
 		w.wantAudits(Operation(i))
 	})
+	s.test("R57WhatWasDoneToNoOneOperationIsListed", func(w *world) {
+		o := w.record(w.intent())
+		given := []store.Audit{{Kind: "erase", Actor: "operator:ann"}, {Kind: "erased", Actor: "operator:ann", Detail: "removed from 2 operations"}}
+		w.must(w.Ledger.Audit(w.ctx, given[0], store.Audit{Operation: o.ID, Kind: "conflict", Actor: "caller"}), "Audit")
+		w.must(w.Ledger.Audit(w.ctx, given[1]), "Audit")
+		w.wantAudits(store.Operation{}, given...)
+	})
 	s.test("R57TheLedgerDatesARow", func(w *world) {
 		o := w.record(w.intent())
 		w.must(w.Ledger.Audit(w.ctx, store.Audit{Operation: o.ID, Kind: "reveal", At: o.CreatedAt.AddDate(-9, 0, 0)}), "Audit")

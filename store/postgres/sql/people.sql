@@ -13,6 +13,9 @@ c.tenant = (SELECT id FROM settle.tenant WHERE name =
 -- name: audits
 SELECT operation, at, kind, actor, detail FROM settle.audit WHERE operation = $1::uuid ORDER BY id
 
+-- name: audits_of_none
+SELECT operation, at, kind, actor, detail FROM settle.audit WHERE operation IS NULL ORDER BY id
+
 -- Sorted, so that two processes that declare the same tools wait for one
 -- another in one direction.
 -- name: declare
