@@ -40,7 +40,7 @@ func (x *Executor) answer(ctx context.Context, r *request, row store.Operation, 
 	out := Outcome{Status: status, Tool: r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
 		Replayed: row.State.Settled(), composite: row.Class == store.Composite, state: row.State, repeatable: r.tool.contract.Repeatable}
 	if row.State == store.Retryable && row.Reason == reasonThrottled {
-		out.NotBefore = row.DueAt
+		out.waits(row)
 	}
 	if out.Replayed && r.call.CallID != row.CallID {
 		out.PossibleRepeat = true
@@ -88,7 +88,7 @@ func (j *job) outcome(end ending) Outcome {
 	out := Outcome{Status: statusOf(*row), Tool: j.r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
 		Detail: refusal(end), state: row.State, err: end.err, Duplicates: j.duplicates, repeatable: j.r.tool.contract.Repeatable}
 	if row.State == store.Retryable && row.Reason == reasonThrottled {
-		out.NotBefore = row.DueAt
+		out.waits(*row)
 	}
 	if row.State != store.Failed {
 		out.Detail = ""

@@ -45,7 +45,7 @@ func (x *Executor) compensateSteps(ctx context.Context, p Principal, e store.Ent
 		}
 		out.Related = append(out.Related, Related{Operation: one.Operation, Tool: one.Tool, State: string(one.Status)})
 		if one.Status != StatusCompleted {
-			out.Status, out.Reason = one.Status, "step_not_corrected"
+			out.Status, out.Reason, out.NotBefore = one.Status, "step_not_corrected", one.NotBefore
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -60,6 +61,8 @@ type steps struct {
 	key       Key
 	resources map[string]string
 	done      []Related
+	// until is, by step, when one that isn't done may be called again (R28).
+	until map[string]time.Time
 	open      *StepError
 }
 
@@ -160,6 +163,7 @@ func (r *running) stepDone(name string, out Outcome) {
 	r.steps.mu.Lock()
 	defer r.steps.mu.Unlock()
 	r.steps.resources[name] = out.Resource
+	delete(r.steps.until, name)
 	r.steps.done = append(r.steps.done, Related{Operation: out.Operation, Tool: out.Tool, State: string(out.Status), Resource: out.Resource})
 }
 
@@ -181,6 +185,9 @@ func (r *running) stepEnded(name string, out Outcome) error {
 	if err.open() && r.steps.open == nil {
 		r.steps.open = err
 	}
+	if out.Status == StatusNotDone && out.wait > 0 {
+		r.steps.until[name] = time.Now().Add(out.wait)
+	}
 	return err
 }
 
@@ -196,11 +203,17 @@ func (r *running) judgeComposite(end ending) ending {
 	var refused *StepError
 	switch {
 	case errors.As(end.err, &refused) && refused.Outcome.Status == StatusNotDone:
-		end.effect, end.wait = effectNotSent, 0
+		end.effect = effectNotSent
 	case errors.As(end.err, &refused):
 		end.effect = effectRejected
 	case end.effect == effectUnknown:
 		end.effect = effectNotSent
+	}
+	if end.effect == effectNotSent {
+		// It would meet the same step again before that.
+		for _, until := range r.steps.until {
+			end.wait = max(end.wait, time.Until(until))
+		}
 	}
 	return end
 }
@@ -209,7 +222,7 @@ func (r *running) judgeComposite(end ending) ending {
 // failed one goes on with that one's steps, so that those which are done
 // replay; one that replaces a completed composite has steps of its own.
 func (x *Executor) stepsFor(ctx context.Context, j *job) (*steps, error) {
-	s := &steps{key: operationKeyOf(j.r.intent, j.row), resources: map[string]string{}}
+	s := &steps{key: operationKeyOf(j.r.intent, j.row), resources: map[string]string{}, until: map[string]time.Time{}}
 	chain, err := x.failedBefore(ctx, j.row)
 	if n := len(chain); n > 0 {
 		s.key = operationKeyOf(j.r.intent, chain[n-1])

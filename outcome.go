@@ -85,6 +85,8 @@ type Outcome struct {
 	// Duplicates counts the retries that AcceptDuplicates allowed (R5).
 	Duplicates int
 
+	// wait is how far away NotBefore was, by the clock that it comes from.
+	wait time.Duration
 	// state is the operation's, where one was read.
 	state store.State
 	// err is what the handler returned, for Around.
@@ -104,6 +106,11 @@ type Related struct {
 	State     string
 	// Resource is shown where the caller may see it.
 	Resource string
+}
+
+// waits says that the operation must not be called before it is due.
+func (o *Outcome) waits(row store.Operation) {
+	o.NotBefore, o.wait = row.DueAt, max(row.DueAt.Sub(row.Read), 0)
 }
 
 // ErrNoResult says that an outcome has no result to decode.

@@ -66,7 +66,7 @@ func (f *flow) readOutcome(end ending) Outcome {
 		out.Reason = reasonInterrupted
 	default:
 		if end.wait > 0 {
-			out.NotBefore, out.Reason = time.Now().Add(end.wait), reasonThrottled
+			out.NotBefore, out.wait, out.Reason = time.Now().Add(end.wait), end.wait, reasonThrottled
 		}
 	}
 	return out

@@ -119,7 +119,7 @@ func (f *flow) resumeUnknown(ctx context.Context, row store.Operation) (Outcome,
 func (f *flow) rerun(ctx context.Context, row store.Operation) (Outcome, *store.Claim) {
 	if row.Reason == reasonThrottled && row.Read.Before(row.DueAt) {
 		out := f.x.answer(ctx, f.request, row, StatusNotDone)
-		out.NotBefore = row.DueAt
+		out.waits(row)
 		return out, nil
 	}
 	if reason := f.tool.givenUp(row); reason != "" {

@@ -364,7 +364,7 @@ func (l *local) notDone() Outcome {
 	case l.end.effect == effectInterrupted:
 		out.Reason = reasonInterrupted
 	case l.end.wait > 0:
-		out.Reason, out.NotBefore = reasonThrottled, time.Now().Add(l.end.wait).UTC()
+		out.Reason, out.NotBefore, out.wait = reasonThrottled, time.Now().Add(l.end.wait).UTC(), l.end.wait
 	}
 	return l.x.signals.counted(out)
 }
