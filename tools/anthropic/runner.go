@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/tools/internal/own"
 	"github.com/settle-go/settle/tools/internal/turn"
 )
 
@@ -66,6 +67,8 @@ func textBlock(s string) content { return content{OfText: &anthropic.BetaTextBlo
 // what [settle.NotSent] and [settle.Rejected] say, otherwise an unknown outcome,
 // and becomes content: the runner's own form for it invites the model to try
 // again.
+//
+// A tool with the name of one that the executor runs itself is refused.
 func Guard(x *settle.Executor, tools ...anthropic.BetaTool) ([]anthropic.BetaTool, error) {
 	var all []anthropic.BetaTool
 	var problems []error
@@ -82,6 +85,8 @@ func Guard(x *settle.Executor, tools ...anthropic.BetaTool) ([]anthropic.BetaToo
 			err = errors.New("it has no name")
 		case seen[name]:
 			err = errors.New("its name is given twice")
+		case own.Runs(x, name, func(a, b string) bool { return a == b }):
+			err = own.ErrRuns
 		case err != nil:
 			err = fmt.Errorf("its input schema is no JSON Schema: %w", err)
 		case !turn.Declared(x, name):

@@ -364,12 +364,15 @@ func TestGuardRefusesASchemaThatCannotBeWritten(t *testing.T) {
 
 func TestGuardRefusesToolsThatTheRunnerWouldMixUp(t *testing.T) {
 	w := newWorld(t)
-	x, err := settle.New(w.ledger)
+	book, nameless := toolrunner.NewBetaTool("book", "", anthropic.BetaToolInputSchemaParam{}, booked), toolrunner.NewBetaTool("", "", anthropic.BetaToolInputSchemaParam{}, booked)
+	own := func(context.Context, settle.Op, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+	x, err := settle.New(w.ledger, settle.WithTools(settle.RawTool{Name: "ours", Schema: json.RawMessage(`{"type":"object"}`), Contract: settle.Contract{Class: settle.Read}, Do: own}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, nameless := toolrunner.NewBetaTool("book", "", anthropic.BetaToolInputSchemaParam{}, booked), toolrunner.NewBetaTool("", "", anthropic.BetaToolInputSchemaParam{}, booked)
-	for says, tools := range map[string][]anthropic.BetaTool{"given twice": {book, book}, "no name": {nameless}, "is nil": {book, nil}} {
+	ours := toolrunner.NewBetaTool("ours", "", anthropic.BetaToolInputSchemaParam{}, booked)
+	for says, tools := range map[string][]anthropic.BetaTool{"given twice": {book, book}, "no name": {nameless}, "is nil": {book, nil},
+		"the executor runs a tool of this name itself": {ours}} {
 		if got, err := settleanthropic.Guard(x, tools...); err == nil || got != nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, %v", says, got, err)
 		}

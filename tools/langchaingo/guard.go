@@ -13,6 +13,7 @@ import (
 
 	"github.com/settle-go/settle"
 	"github.com/settle-go/settle/internal/schema"
+	"github.com/settle-go/settle/tools/internal/own"
 )
 
 // Guarded is a tool of langchaingo. Its contract is found by its name, among
@@ -37,13 +38,13 @@ type Guarded struct {
 // [settle.KeyFrom]. The caller's cancellation doesn't reach a tool unless its
 // contract is Interruptible (R24).
 //
-// Names that differ in upper and lower case only are refused: langchaingo finds
-// one tool by both.
-func Guard(x *settle.Executor, own ...Guarded) ([]tools.Tool, error) {
+// Names that differ in upper and lower case only are refused, since langchaingo
+// finds one tool by both, and so is one of a tool that the executor runs itself
+// ([Tools]).
+func Guard(x *settle.Executor, guarded ...Guarded) ([]tools.Tool, error) {
 	var all []tools.Tool
 	var problems []error
-	seen := map[string]bool{}
-	for i, g := range own {
+	for i, g := range guarded {
 		if g.Tool == nil {
 			problems = append(problems, fmt.Errorf("settlelangchaingo: guarded tool %d is nil", i))
 			continue
@@ -53,8 +54,10 @@ func Guard(x *settle.Executor, own ...Guarded) ([]tools.Tool, error) {
 		switch {
 		case name == "":
 			err = errors.New("it has no name")
-		case seen[strings.ToUpper(name)]:
+		case slices.ContainsFunc(all, func(t tools.Tool) bool { return sameTool(t.Name(), name) }):
 			err = errors.New("its name is given twice, upper and lower case being one for langchaingo")
+		case own.Runs(x, name, sameTool):
+			err = own.ErrRuns
 		case len(g.Schema) > 0:
 			_, err = schema.ParseForeign(g.Schema)
 		}
@@ -62,7 +65,6 @@ func Guard(x *settle.Executor, own ...Guarded) ([]tools.Tool, error) {
 			problems = append(problems, fmt.Errorf("settlelangchaingo: guarded tool %q: %w", name, err))
 			continue
 		}
-		seen[strings.ToUpper(name)] = true
 		all = append(all, guardedTool{g.Tool, x, g.Schema})
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -70,6 +72,10 @@ func Guard(x *settle.Executor, own ...Guarded) ([]tools.Tool, error) {
 	}
 	return all, nil
 }
+
+// sameTool says whether langchaingo, which looks a name up in upper case, may take
+// two for one.
+func sameTool(a, b string) bool { return strings.EqualFold(strings.ToUpper(a), strings.ToUpper(b)) }
 
 // guardedTool is a tool with the executor before it.
 type guardedTool struct {

@@ -3,6 +3,7 @@ package settlelangchaingo
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/tmc/langchaingo/tools"
@@ -21,7 +22,12 @@ func Tools(x *settle.Executor, names []string) ([]tools.Tool, error) {
 	if err := own.Missing("settlelangchaingo", missing); err != nil {
 		return nil, err
 	}
-	for _, d := range found {
+	for i, d := range found {
+		for _, before := range found[:i] {
+			if sameTool(before.Name, d.Name) {
+				return nil, fmt.Errorf("settlelangchaingo: tools %q and %q differ in upper and lower case only, which is one name for langchaingo: offer one of them", before.Name, d.Name)
+			}
+		}
 		all = append(all, executorTool{x, d})
 	}
 	return all, nil

@@ -277,6 +277,30 @@ func TestGuardRefusesWhatCannotRun(t *testing.T) {
 	}
 }
 
+// An agent would find one of the two by the name, and run it under the contract of
+// the other.
+func TestAToolOfTheExecutorIsNotGuardedToo(t *testing.T) {
+	w := newWorld(t)
+	does := func(context.Context, settle.Op, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+	reads := func(name string) settle.AnyTool {
+		return settle.RawTool{Name: name, Schema: json.RawMessage(`{"type":"object"}`), Contract: settle.Contract{Class: settle.Read}, Do: does}
+	}
+	x := w.start(settle.WithTools(reads("pay"), reads("ask"), reads("Ask")))
+	idle := func(context.Context, string) (string, error) { return "", nil }
+	for _, name := range []string{"pay", "Pay"} {
+		all, err := settlelangchaingo.Guard(x, settlelangchaingo.Guarded{Tool: plain{name, idle}})
+		if err == nil || all != nil || !strings.Contains(err.Error(), "the executor runs a tool of this name itself") {
+			t.Errorf("guarding %s: %v", name, err)
+		}
+	}
+	if all, err := settlelangchaingo.Tools(x, []string{"pay", "ask"}); err != nil || len(all) != 2 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if all, err := settlelangchaingo.Tools(x, nil); err == nil || all != nil || !strings.Contains(err.Error(), `"ask" and "Ask"`) {
+		t.Errorf("two tools of one name are offered: %v", err)
+	}
+}
+
 // R8: text has no fields, so no input of the model's would name the contract's.
 func TestAContractWithFieldsNeedsASchema(t *testing.T) {
 	w := newWorld(t)

@@ -24,6 +24,16 @@ func Tools(x *settle.Executor, names []string) (found []settle.Declaration, miss
 	return found, missing
 }
 
+// Runs says whether the executor runs a tool of that name itself. same compares
+// two names as the framework does.
+func Runs(x *settle.Executor, name string, same func(a, b string) bool) bool {
+	return slices.ContainsFunc(x.Tools(), func(d settle.Declaration) bool { return !d.Guarded && same(d.Name, name) })
+}
+
+// ErrRuns is the refusal to guard such a tool: the framework would find one of
+// the two, and nobody could say which.
+var ErrRuns = errors.New("the executor runs a tool of this name itself: offer that one with Tools alone, or register its contract with settle.WithGuarded")
+
 // Missing is the adapter's error for names of which the executor has no tool, nil
 // for none.
 func Missing(adapter string, names []string) error {
