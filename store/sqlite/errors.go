@@ -21,6 +21,8 @@ var errNotWritable = errors.New(adviceReadOnly)
 
 const adviceReadOnly = "the ledger's file or its folder can't be written; give this user write permission on both, since SQLite keeps two files beside the first"
 
+const adviceRoom = "there is no room for the ledger, or its disk failed; look at the free space, the user's quota and the limit on the size of files (ulimit -f), and where these are wide enough at the system's log"
+
 // errReadOnly says that the ledger was opened with [ReadOnly].
 var errReadOnly = errors.New("the ledger was opened with ReadOnly; open it without to write")
 
@@ -59,9 +61,20 @@ func neverCommitted(err error) bool {
 	return false
 }
 
+// noRoom says that a write failed which had to make a file larger, perhaps: SQLite
+// knows a full disk when it sees one, but no quota and no limit on the size of
+// files, and says of these what it says of a disk that failed.
+func noRoom(err error) bool {
+	var e *modernc.Error
+	return errors.As(err, &e) && (e.Code() == lib.SQLITE_IOERR_WRITE || e.Code() == lib.SQLITE_IOERR_SHMSIZE)
+}
+
 // explained adds what to do to an error of SQLite.
 func explained(err error) error {
 	var advice string
+	if noRoom(err) {
+		return fmt.Errorf("%s: %w", adviceRoom, err)
+	}
 	switch code(err) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		advice = "another process keeps the ledger locked; end its long transaction, or allow more with WithBusyTimeout"

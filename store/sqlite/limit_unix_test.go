@@ -159,6 +159,9 @@ func TestACommitThatFailedOnTheDiskIsUnknownAndMayBeMadeAgain(t *testing.T) {
 		if !strings.HasPrefix(line, "error false ") || !strings.Contains(line, "nobody knows") {
 			t.Errorf("a commit that failed on the disk gave %q", line)
 		}
+		if !strings.Contains(line, "there is no room for the ledger") || !strings.Contains(line, "ulimit -f") {
+			t.Errorf("a limit on the size of files is told as %q", line)
+		}
 	}
 	if !strings.HasPrefix(lines[2], "won true ") {
 		t.Errorf("the same claim, once there was room, gave %q", lines[2])

@@ -1,6 +1,7 @@
 package settleeino_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -221,6 +222,23 @@ func TestToolsAreChosenByName(t *testing.T) {
 	}
 	if tools, err := settleeino.Tools(x, []string{"refund", "reimburse"}); err == nil || tools != nil || !strings.Contains(err.Error(), `"reimburse"`) {
 		t.Errorf("got %v, %v", tools, err)
+	}
+}
+
+// eino would run the last one, under whichever contract has the name.
+func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
+	w := newWorld(t)
+	x := w.start(bySeat(nil))
+	own, err := settleeino.Tools(x, []string{"refund"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := must(w)(utils.InferTool("refund", "", func(context.Context, struct{}) (string, error) { return "", nil }))
+	for _, tools := range [][]tool.BaseTool{append(own, theirs), {theirs, theirs}} {
+		_, err := settleeino.Middleware(w.ctx, x, compose.ToolsNodeConfig{Tools: tools})
+		if err == nil || !strings.Contains(err.Error(), `"refund": its name is given twice`) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

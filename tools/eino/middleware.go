@@ -116,12 +116,18 @@ type guarded struct {
 // learn takes names and schemas from the node's tools.
 func (g *guard) learn(ctx context.Context, config compose.ToolsNodeConfig) error {
 	var problems []error
+	seen := map[string]bool{}
 	for i, t := range config.Tools {
 		info, err := t.Info(ctx)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("settleeino: the tool at index %d doesn't say what it is: %w", i, err))
 			continue
 		}
+		if seen[info.Name] {
+			problems = append(problems, fmt.Errorf("settleeino: tool %q: its name is given twice, and eino would run the last one only", info.Name))
+			continue
+		}
+		seen[info.Name] = true
 		parameters, err := schemaOf(info)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("settleeino: tool %q: its parameters are no JSON Schema that arguments can be checked against: %w", info.Name, err))
