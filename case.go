@@ -43,6 +43,8 @@ type Case struct {
 	Held int
 	// Guidance is the tool's author's advice.
 	Guidance string
+	// Deciders is how many persons a decision takes (R41).
+	Deciders int
 	// Events are the operation's journal, oldest first.
 	Events []CaseEvent
 	// Decisions are what can be decided, and what each will do.
@@ -140,7 +142,7 @@ func (c *opened) view(x *Executor) Case {
 		Class:       row.Class.String(), Subject: c.entry.Of.Subject, Task: c.entry.Of.Task, Goal: c.entry.Of.Goal,
 		Occurrence: row.Occurrence, Number: row.Number, CreatedAt: row.CreatedAt, FirstSent: row.FirstSent,
 		Moment: moment, MomentPassed: !row.Read.Before(moment), Attempts: row.Attempt, Doubts: row.Doubts,
-		Checks: row.Checks, Verdict: row.Verdict, Resource: row.Resource, Guidance: c.record.Guidance,
+		Checks: row.Checks, Verdict: row.Verdict, Resource: row.Resource, Guidance: c.record.Guidance, Deciders: c.record.Deciders,
 		Fields: redacted(row.Arguments),
 	}
 	v.Decisions = c.decisions(moment)

@@ -63,7 +63,7 @@ type steps struct {
 	done      []Related
 	// until is, by step, when one that isn't done may be called again (R28).
 	until map[string]time.Time
-	open      *StepError
+	open  *StepError
 }
 
 // ErrNoComposite says that [Step] was called outside of a composite's Do, or

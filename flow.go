@@ -138,6 +138,9 @@ func (f *flow) newClaim(number int, after ...store.Guard) *store.Claim {
 		Fingerprint: f.print.whole, Fields: f.print.fields, Arguments: f.stored(), CallID: f.call.CallID, Trace: spanContext(f.span.ctx),
 		Unique: f.unique, ResourceKey: f.resource,
 	}
+	if c.Deciders > 1 {
+		o.Flags |= store.FlagTwoPersons
+	}
 	switch {
 	case f.parent != nil:
 		o.Parent = f.parent.reference

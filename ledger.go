@@ -79,6 +79,10 @@ func (x *Executor) apply(ctx context.Context, c store.Change) (store.Operation, 
 // and a new goroutine's stack would have to grow for each copy of one.
 func (x *Executor) applyTo(ctx context.Context, c *store.Change, row *store.Operation) error {
 	x.announce(c)
+	if b := x.byKey[c.Of.Tool]; b != nil && b.contract.Deciders > 1 {
+		// The process that claimed it may have been of a version that asks for one.
+		c.Flags |= store.FlagTwoPersons
+	}
 	err := x.persist(detached(ctx), func(ctx context.Context) error {
 		err := x.timed(ctx, "apply", func(ctx context.Context) (err error) {
 			*row, err = x.ledger.Apply(ctx, *c)

@@ -41,12 +41,17 @@ func (q *Queue) open(ctx context.Context, reference, action string) (*opened, er
 		return nil, store.ErrNotFound
 	}
 	c := &opened{operator: o, entry: cases[0].Entry, file: newestCase(cases)}
-	if c.tool = q.x.byKey[c.entry.Tool]; c.tool == nil {
-		if c.record, err = q.x.ledger.Declared(ctx, c.entry.Tool); err != nil {
-			return nil, err
-		}
-	} else {
+	if c.record, err = q.x.ledger.Declared(ctx, c.entry.Tool); err != nil {
+		return nil, err
+	}
+	deciders := max(c.record.Deciders, 1)
+	if c.tool = q.x.byKey[c.entry.Tool]; c.tool != nil {
 		c.record = c.tool.record()
+	}
+	// While two versions of a contract are at work the latest word may be that of
+	// the older one, so the safer of them holds, and what the operation says (R3).
+	if c.record.Deciders = max(c.record.Deciders, deciders); c.entry.Flags&store.FlagTwoPersons != 0 {
+		c.record.Deciders = max(c.record.Deciders, 2)
 	}
 	return c, q.x.allowed(ctx, OperatorAction{Operator: o, Action: action, Tenant: c.entry.Of.TenantName,
 		Tool: q.x.toolName(c.entry.Tool), Operation: c.entry.ID.String(), Decision: c.decides(action)})

@@ -99,6 +99,61 @@ func TestR41TwoPersonsAreAskedForByTheFirstCall(t *testing.T) {
 	})
 }
 
+// A process of the version that asks for one may be the last to start.
+func TestR03OfTwoContractsTheOneThatAsksForTwoPersonsHolds(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		older, newer := w.start(lost(settle.Contract{NoLookup: true})), w.start(lostForTwo())
+		desk := w.startWith() // without the tool's code, as the command line
+		declare := func(order ...*process) {
+			w.Helper()
+			for _, p := range order {
+				if err := p.x.Declare(p.ctx); err != nil {
+					w.Fatal(err)
+				}
+			}
+		}
+		asksForTwo := func(operation string, at ...*process) {
+			w.Helper()
+			for n, p := range at {
+				ann := p.person("ann")
+				equal(w, fmt.Sprint("how many decide at process ", n), ann.sees(operation).Deciders, 2)
+				if c := ann.decides(operation, settle.DecideFail); !c.Proposed {
+					w.Errorf("one person decided at process %d: %s", n, c.State)
+				}
+				if err := p.x.Queue().Note(ann.ctx, operation, "voids it"); err != nil {
+					w.Fatal(err)
+				}
+			}
+		}
+		// Claimed under the contract that asks for two.
+		claimed := newer.waitsForTwo()
+		declare(newer, older)
+		asksForTwo(claimed, desk, older, newer)
+		// Claimed under the one that asks for one, while the ledger's last word is two.
+		out := w.want(older.call(settle.Call{Tool: "lost", Args: args(partArgs{"B-2", "x"})}), settle.StatusManual)
+		declare(older, newer)
+		asksForTwo(out.Operation, older, desk)
+		// And once a process of that version has written on it, for good.
+		asksForTwo(out.Operation, newer)
+		declare(older)
+		asksForTwo(out.Operation, desk, older)
+	})
+}
+
+func TestR03AnApprovalThatTakesTwoPersonsKeepsTakingTwo(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		newer := w.start(lost(settle.Contract{NoLookup: true, Deciders: 2, Approval: true}))
+		out := w.want(newer.call(partCall("lost", "x")), settle.StatusAwaitingApproval)
+		older := w.start(lost(settle.Contract{NoLookup: true, Approval: true}))
+		if err := older.x.Declare(older.ctx); err != nil {
+			w.Fatal(err)
+		}
+		if c := w.startWith().person("ann").decides(out.Operation, settle.DecideApprove); !c.Proposed {
+			w.Errorf("one person approved it: %s", c.State)
+		}
+	})
+}
+
 // With no word on how many decide, nothing is opened that somebody may decide
 // alone.
 func TestR41ALedgerThatCantBeToldOfTwoPersonsRefuses(t *testing.T) {

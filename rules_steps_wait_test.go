@@ -22,7 +22,9 @@ func throttled(open *bool, runs *int, told func(error) error) settle.AnyTool {
 			return part{"file 1"}, nil
 		},
 		Compensation: &settle.Compensation[partArgs, part]{Contract: settle.Contract{Class: settle.Idempotent, NoLookup: true},
-			Check: func(context.Context, settle.Original[partArgs, part]) (settle.Standing, error) { return settle.Stands(""), nil },
+			Check: func(context.Context, settle.Original[partArgs, part]) (settle.Standing, error) {
+				return settle.Stands(""), nil
+			},
 			Do: func(context.Context, settle.Op, settle.Original[partArgs, part]) error {
 				return settle.NotSent(errors.New("429"), settle.RetryAfter(time.Hour))
 			}}}

@@ -138,7 +138,8 @@ type Operation struct {
 	ByAttribute    bool
 	Result         []byte
 	ResultVersion  int
-	// Flags tell what the result is not: FlagOversize, FlagUnencodable.
+	// Flags tell what the result is not (FlagOversize, FlagUnencodable), and what else
+	// is so of the operation for good.
 	Flags uint8
 
 	// Retention is the contract's, as recorded: how long after settlement the
@@ -173,6 +174,9 @@ const (
 	// FlagAnnounced: what becomes of the operation is announced through the outbox
 	// (R54), by whichever process moves it.
 	FlagAnnounced
+	// FlagTwoPersons: a decision on the operation takes two persons, whatever the
+	// tool's record says by now (R3, R41).
+	FlagTwoPersons
 )
 
 // Expired says that the running attempt's lease had ended when the row was read.

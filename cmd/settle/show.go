@@ -21,7 +21,7 @@ func (a *app) file(ctx context.Context, d *desk, reference string) (file, error)
 	if err != nil {
 		return f, err
 	}
-	f.declared, f.deciders = record.Tool != "", max(record.Deciders, 1)
+	f.declared = record.Tool != ""
 	if c.State == store.AwaitingApproval.String() {
 		o, err := d.queue.Operation(ctx, reference)
 		if err != nil {
@@ -82,8 +82,8 @@ func (a *app) showHead(p page, f file) {
 	if !f.until.IsZero() {
 		p.field("approval", "counts as denied at "+a.when(f.until))
 	}
-	if f.deciders > 1 {
-		p.field("decided by", fmt.Sprintf("%d persons: one proposes, another one confirms", f.deciders))
+	if f.Deciders > 1 {
+		p.field("decided by", fmt.Sprintf("%d persons: one proposes, another one confirms", f.Deciders))
 	}
 	if !f.declared {
 		p.field("note", "no worker has declared this tool to the ledger: its author's advice, the form of its result and whether two persons decide aren't known here")

@@ -108,7 +108,6 @@ type file struct {
 	// declared says that a worker has told the ledger of the tool: else nobody
 	// knows here how many persons decide.
 	declared bool
-	deciders int
 	until    time.Time
 }
 
@@ -117,7 +116,7 @@ func (a *app) caseView(f file) caseView {
 	v := caseView{caseLine: newCaseLine(c.CaseSummary), Class: c.Class, Subject: shown(c.Subject), Task: shown(c.Task), Goal: shown(c.Goal),
 		Occurrence: c.Occurrence, Number: c.Number, CreatedAt: c.CreatedAt.UTC(), FirstSent: c.FirstSent.UTC(), Moment: c.Moment.UTC(), MomentPassed: c.MomentPassed,
 		ApprovalUntil: f.until.UTC(), Attempts: c.Attempts, Doubts: c.Doubts, Checks: c.Checks, Verdict: c.Verdict, Resource: c.Resource,
-		Held: c.Held, Guidance: c.Guidance, Declared: f.declared, Deciders: f.deciders,
+		Held: c.Held, Guidance: c.Guidance, Declared: f.declared, Deciders: c.Deciders,
 		Arguments: []fieldView{}, Decisions: []decisionView{}, Related: newRelated(c.Related), Events: newEvents(c.Events)}
 	for _, field := range c.Fields {
 		v.Arguments = append(v.Arguments, fieldView{field.Name, field.Value})
