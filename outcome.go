@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settle-go/settle/internal/schema"
 	"github.com/settle-go/settle/store"
 )
 
@@ -119,6 +120,10 @@ var ErrNoResult = errors.New("settle: the outcome has no result")
 // Decode reads an outcome's result. The error is [ErrNoResult] where there is
 // none, which is so for every status but completed, and where the result was
 // too large to keep, could not be encoded, or is of an older version.
+//
+// It reads as encoding/json does, but for a number that goes into an any and that
+// a float64 doesn't hold, such as an id of 2^53 or more: that is an int64 where it
+// fits into one, or a [json.Number]. Declare the field's type where you can.
 func Decode[T any](o Outcome) (T, error) {
 	var out T
 	if len(o.Result) == 0 {
@@ -128,7 +133,7 @@ func Decode[T any](o Outcome) (T, error) {
 		*raw = o.Result
 		return out, nil
 	}
-	if err := json.Unmarshal(o.Result, &out); err != nil {
+	if err := schema.Exact(o.Result, &out); err != nil {
 		return out, fmt.Errorf("settle: decode the result of operation %s: %w", o.Operation, err)
 	}
 	return out, nil

@@ -20,7 +20,12 @@ type deaf struct {
 	hangs    func(d settle.Delivery) bool
 	release  chan struct{}
 	at, most atomic.Int32 // how many deliveries are at it, and how many were at once
+	entered  chan struct{}
 	returned chan struct{}
+}
+
+func newDeaf() *deaf {
+	return &deaf{release: make(chan struct{}), entered: make(chan struct{}, 100), returned: make(chan struct{}, 100)}
 }
 
 func (s *deaf) Deliver(ctx context.Context, d settle.Delivery) error {
@@ -32,6 +37,7 @@ func (s *deaf) Deliver(ctx context.Context, d settle.Delivery) error {
 		s.at.Add(-1)
 		s.returned <- struct{}{}
 	}()
+	s.entered <- struct{}{}
 	<-s.release
 	return errors.New("too late")
 }
@@ -53,7 +59,7 @@ func (p *process) relay() settle.RelayReport {
 func TestR54ASinkThatIgnoresItsContextHoldsNobodyUp(t *testing.T) {
 	onEachLedger(t, func(w *world) {
 		var beside inbox
-		s := &deaf{release: make(chan struct{}), returned: make(chan struct{}, 100)}
+		s := newDeaf()
 		chair := make(map[string]bool)
 		s.hangs = func(d settle.Delivery) bool { return chair[d.Operation] }
 		p := w.startWith(settle.WithTools(publishing(func() error { return nil })), settle.WithOutbox(s, &beside))
@@ -75,9 +81,8 @@ func TestR54ASinkThatIgnoresItsContextHoldsNobodyUp(t *testing.T) {
 		w.age(time.Hour)
 		relaying := make(chan settle.RelayReport, 1)
 		go func() { relaying <- other.relay() }()
-		for s.at.Load() < 2 {
-			time.Sleep(time.Millisecond)
-		}
+		received(w, s.entered) // by the first process
+		received(w, s.entered)
 		down := make(chan error, 1)
 		go func() { down <- other.x.Shutdown(context.Background()) }()
 		if err := received(w, down); err != nil {
@@ -99,7 +104,7 @@ func TestR54ASinkThatIgnoresItsContextHoldsNobodyUp(t *testing.T) {
 
 func TestR54ASinkWithTooManyThatHangIsOfferedNothing(t *testing.T) {
 	onEachLedger(t, func(w *world) {
-		s := &deaf{release: make(chan struct{}), returned: make(chan struct{}, 100)}
+		s := newDeaf()
 		s.hangs = func(settle.Delivery) bool { return true }
 		defer close(s.release)
 		p := w.startWith(settle.WithTools(publishing(func() error { return nil })), settle.WithOutbox(s))
