@@ -32,7 +32,7 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	if ctx.Err() != nil || x.isClosing() {
 		return errCalledOff
 	}
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, x.settings.delivery)
 	defer cancel()
 	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
 		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
@@ -54,7 +54,7 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 			a.err = offer(ctx, sink, d)
 		}()
 	}
-	patience := time.NewTimer(deliveryTimeout + deliveryGrace)
+	patience := time.NewTimer(x.settings.delivery + deliveryGrace)
 	defer patience.Stop()
 	for open > 0 {
 		select {

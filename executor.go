@@ -92,7 +92,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 	if ledger == nil {
 		return nil, errors.New("settle: New needs a ledger: sqlite.Open, postgres.New or memory.New make one")
 	}
-	s := settings{redelivery: 7 * 24 * time.Hour, resultLimit: 4 << 20, concurrency: 4}
+	s := settings{redelivery: 7 * 24 * time.Hour, resultLimit: 4 << 20, concurrency: 4, delivery: deliveryTimeout}
 	for _, o := range options {
 		o.apply(&s)
 	}

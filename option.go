@@ -23,6 +23,7 @@ type settings struct {
 	policy      func(context.Context, OperatorAction) error
 	outbox      bool
 	sinks       []Sink
+	delivery    time.Duration // how long a sink has for an event
 }
 
 // Option configures [New].
