@@ -98,8 +98,8 @@ func (x *Executor) purge(ctx context.Context, page store.Purge, after string, pr
 // names are removed, its operations become tombstones, which a purge deletes a
 // day later, and every later call in it is answered "expired" (R52). It is refused
 // with [store.ErrUnsettled] while an operation is unsettled. A task that did nothing
-// is closed as well. The audit has that and when, and by which operator where the
-// context has one ([WithOperator], [Queue.Acts]).
+// is closed as well. Where the context has an operator ([WithOperator]), the audit
+// has that and when, and by whom ([Queue.Acts]).
 func (x *Executor) CloseTask(ctx context.Context) error {
 	p, t, err := scope(ctx)
 	if err != nil {
@@ -127,6 +127,9 @@ func (x *Executor) closeIntent(ctx context.Context, tenant string, intent store.
 	if !intent.ClosedAt.IsZero() {
 		return nil
 	}
+	if by == byHost { // as part of a day's work, of which the intent's row tells enough
+		return x.ledger.CloseIntent(ctx, tenant, intent.ID)
+	}
 	row := store.Audit{Kind: "close", Actor: by, Detail: "intent " + intent.ID.String()}
 	if err := x.ledger.Audit(ctx, row); err != nil {
 		return fmt.Errorf("nothing was closed, since the ledger doesn't take down by whom: %w", err)
@@ -137,12 +140,15 @@ func (x *Executor) closeIntent(ctx context.Context, tenant string, intent store.
 	return err
 }
 
+// byHost is who acts where the context has no operator.
+const byHost = "host"
+
 // answerable is who is written down for what is taken away for good: the context's
 // operator, whom their tenants and the host's policy must allow it, or the host.
 func (x *Executor) answerable(ctx context.Context, action, tenant string) (string, error) {
 	o, err := operatorFrom(ctx)
 	if errors.Is(err, ErrNoOperator) {
-		return "host", nil
+		return byHost, nil
 	}
 	if err != nil {
 		return "", err
