@@ -257,7 +257,12 @@ func (j *job) call(ctx context.Context, run *running, gone func(ending)) (end en
 			gone(end)
 		}
 	}()
-	value, err := j.r.run(ctx, Op{run}, j.r.in)
+	in, err := j.r.input(run.attempt)
+	if err != nil { // it was decoded before: only a decoder that changes its mind comes here
+		returned = true
+		return ending{knownError: knownError{err: err, effect: effectNotSent}}
+	}
+	value, err := j.r.run(ctx, Op{run}, in)
 	end = j.x.judge(j.r.tool, value, err)
 	if run.steps != nil {
 		end = run.judgeComposite(end)

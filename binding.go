@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,7 +150,7 @@ func (t Tool[In, Out]) erase() erased {
 				return in, errNoArguments
 			}
 			if raw, ok := any(&in).(*json.RawMessage); ok {
-				*raw = args
+				*raw = bytes.Clone(args) // the handler may write in it (R29)
 				return in, nil
 			}
 			// Not in one line: Go leaves open whether in is read before the call.

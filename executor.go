@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -293,6 +294,9 @@ func (x *Executor) newCall(call Call, p Principal, t Task, around *guard) (*requ
 	r.run = tool.do
 	if around != nil {
 		r.run, r.once = around.run, around.once
+		// The tool may still read them when the caller, who has gone, uses its buffer
+		// for something else (R24).
+		r.call.Args = bytes.Clone(r.call.Args)
 	}
 	return r, Outcome{}
 }

@@ -69,9 +69,11 @@ type request struct {
 	// same as plain JSON, in which integers are written as integers.
 	value canonical.Value
 	args  []byte
-	// in is args decoded into the tool's type; invalid says why it isn't.
-	in      any
-	invalid error
+	// in is args decoded into the tool's type; invalid says why it isn't. accepted
+	// is what in was decoded from, where that isn't args.
+	in       any
+	accepted []byte
+	invalid  error
 
 	node       node
 	resource   store.Digest
@@ -168,6 +170,20 @@ func (r *request) takeOccurrence(v canonical.Value) (canonical.Value, error) {
 	}
 	r.occurrence = n
 	return v, nil
+}
+
+// input is what an attempt is given of the arguments. A handler may change what
+// slices, maps and pointers lead to, at a time when the next attempt runs already,
+// and each attempt sends what was first accepted (R29): only the first one has
+// what was decoded with the call.
+func (r *request) input(attempt int) (any, error) {
+	switch {
+	case attempt <= 1:
+		return r.in, nil
+	case r.accepted != nil:
+		return r.tool.decode(r.accepted)
+	}
+	return r.tool.decode(r.args)
 }
 
 // forTool is what the tool of a framework is given of the arguments: the exact

@@ -153,7 +153,7 @@ func (f *flow) resume(ctx context.Context, row store.Operation, duplicate bool) 
 		if err != nil {
 			return f.x.answer(ctx, f.request, row, statusOf(row)), nil
 		}
-		f.in = in
+		f.in, f.accepted = in, row.Arguments
 	}
 	if ctx.Err() != nil {
 		// The caller has gone: nothing is begun for it any more.
