@@ -3,35 +3,27 @@ package settle
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/google/uuid"
 
 	"github.com/settle-go/settle/store"
 )
 
-// authorize asks the host (R46).
+// authorize asks the host (R46). It does so on a goroutine of the host's own, since
+// callers, their turns and Shutdown wait for those that ask.
 func (x *Executor) authorize(ctx context.Context, r *request, operation, purpose string) error {
 	allow := r.tool.contract.Authorize
 	if allow == nil {
 		return nil
 	}
-	err := contained(func() error {
+	err := apart(func() error {
 		return allow(ctx, Authorization{Principal: r.principal, Task: r.taskName, Tool: r.tool.name,
 			Operation: operation, Purpose: purpose, Args: r.args})
 	})
-	if errors.As(err, new(*PanicError)) {
-		x.log.Error("settle: Authorize panicked, which counts as a refusal", "tool", r.tool.name, "operation", operation)
+	if misbehaved(err) {
+		x.log.Error("settle: Authorize panicked or didn't return, which counts as a refusal", "tool", r.tool.name, "operation", operation)
 	}
 	return err
-}
-
-// authorizeApart is authorize on a goroutine that callers or Shutdown wait for.
-func (x *Executor) authorizeApart(ctx context.Context, r *request, operation, purpose string) error {
-	if r.tool.contract.Authorize == nil {
-		return nil
-	}
-	return apart(func() error { return x.authorize(ctx, r, operation, purpose) })
 }
 
 // answer tells the caller of a recorded operation: a replay, or where it stands

@@ -95,8 +95,11 @@ func (x *Executor) Begin(ctx context.Context, call Call) (*Attempt, Outcome, err
 		return attempt, Outcome{}, nil
 	default:
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, Outcome{}, err
+	case outs == nil:
+		return nil, x.gone(call.Tool), nil
 	}
 	return nil, outs[0], nil
 }

@@ -155,7 +155,7 @@ func (j *job) goOn(span attemptSpan, end ending) {
 // time, on another one when the handler ended this one.
 func (j *job) dispatch(ctx context.Context, span attemptSpan) (_ ending, here bool) {
 	if j.row.Attempt > 1 || j.worker {
-		if err := j.x.authorizeApart(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
+		if err := j.x.authorize(ctx, j.r, j.row.ID.String(), "attempt"); err != nil {
 			return ending{knownError: knownError{err: errNotAuthorized, effect: effectRejected}}, true
 		}
 	}

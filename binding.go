@@ -83,6 +83,21 @@ func (e *ToolError) Error() string {
 }
 func (e *ToolError) Unwrap() error { return e.Err }
 
+// bind is a tool's own, for one that is there: a nil one is told like every other
+// mistake.
+func bind(t AnyTool, redelivery time.Duration) (*binding, error) {
+	if isNil(t) {
+		return nil, &ToolError{"", errors.New("it is nil: leave it out")}
+	}
+	return t.bind(redelivery)
+}
+
+// isNil says that there is nothing in an interface, or nothing behind it.
+func isNil(v any) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
+}
+
 // bind implements [AnyTool]. It reports everything that is wrong at once.
 func (t Tool[In, Out]) bind(redelivery time.Duration) (*binding, error) {
 	b := &binding{
@@ -178,7 +193,7 @@ func (t Tool[In, Out]) erase() erased {
 	}
 	if t.Upgrade != nil {
 		e.upgrade = func(version int, result json.RawMessage) (out any, err error) {
-			err = contained(func() (err error) {
+			err = apart(func() (err error) {
 				out, err = t.Upgrade(version, result)
 				return err
 			})
@@ -350,7 +365,7 @@ func (b *binding) bindSteps(steps []AnyTool, redelivery time.Duration) error {
 	}
 	var problems []error
 	for _, s := range steps {
-		step, err := s.bind(redelivery)
+		step, err := bind(s, redelivery)
 		problems = append(problems, err)
 		b.steps = append(b.steps, step)
 	}

@@ -106,16 +106,22 @@ func contained(f func() error) (err error) {
 	return f()
 }
 
-// apart runs a function of the host's where the goroutine is one that others wait
-// for: runtime.Goexit, which is how a test gives up, must not end that.
+// apart is contained where the goroutine is one that others wait for:
+// runtime.Goexit, which is how a test gives up, must not end that.
 func apart(f func() error) error {
 	err, done := errGone, make(chan struct{})
 	go func() {
 		defer close(done)
-		err = f()
+		err = contained(f)
 	}()
 	<-done
 	return err
+}
+
+// misbehaved says that a function of the host's didn't return as functions do: its
+// author has to see that, and whoever called for it can't mend it.
+func misbehaved(err error) bool {
+	return errors.Is(err, errGone) || errors.As(err, new(*PanicError))
 }
 
 // encode is json.Marshal of a value whose own methods may panic.

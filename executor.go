@@ -90,11 +90,14 @@ const (
 // New builds an executor on a ledger. The error joins everything that is wrong
 // with the tools' contracts (R2), each as a [*ToolError].
 func New(ledger store.Ledger, options ...Option) (*Executor, error) {
-	if ledger == nil {
+	if isNil(ledger) {
 		return nil, errors.New("settle: New needs a ledger: sqlite.Open, postgres.New or memory.New make one")
 	}
 	s := settings{redelivery: 7 * 24 * time.Hour, resultLimit: 4 << 20, concurrency: 4, delivery: deliveryTimeout}
-	for _, o := range options {
+	for i, o := range options {
+		if o == nil {
+			return nil, fmt.Errorf("settle: option %d of New is nil: leave it out", i+1)
+		}
 		o.apply(&s)
 	}
 	x := &Executor{
@@ -131,7 +134,7 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 func (x *Executor) register(tools []AnyTool, own bool) error {
 	var problems []error
 	for _, t := range tools {
-		b, err := t.bind(x.settings.redelivery)
+		b, err := bind(t, x.settings.redelivery)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -325,6 +328,11 @@ func (x *Executor) runAll(ctx context.Context, requests []*request, outs []Outco
 		group.Add(1)
 		x.crew.run(func() {
 			defer group.Done()
+			defer func() {
+				if outs[f.index].Status == "" {
+					outs[f.index] = x.gone(f.tool.name)
+				}
+			}()
 			outs[f.index] = f.go1(ctx)
 		})
 	}
@@ -370,7 +378,19 @@ func (x *Executor) noSuchTool(name string) Outcome {
 	return x.signals.counted(Outcome{Status: StatusNoSuchTool, Tool: name})
 }
 
+// gone ends a call whose goroutine a function of the host's has ended. Only what
+// reads the arguments runs there, which is before anything is claimed.
+func (x *Executor) gone(tool string) Outcome {
+	return x.invalid(&binding{name: tool}, &invalidError{reason: unreadableArguments, cause: errGone})
+}
+
+// unreadableArguments is all that a model can do something about where a decoder failed.
+const unreadableArguments = "the tool can't read them"
+
 func (x *Executor) invalid(tool *binding, err error) Outcome {
+	if misbehaved(err) {
+		x.log.Error("settle: a function of the host's panicked or didn't return while it read arguments, which counts as invalid ones", "tool", tool.name)
+	}
 	out := Outcome{Status: StatusInvalidArguments, Tool: tool.name, Detail: err.Error()}
 	var invalid *invalidError
 	if errors.As(err, &invalid) {

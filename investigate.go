@@ -129,7 +129,7 @@ func (x *Executor) look(ctx context.Context, e store.Entry, b *binding, actor st
 
 // maySee asks the host whether the principal may see what an attribute found (R34).
 func (x *Executor) maySee(ctx context.Context, e store.Entry, b *binding) bool {
-	return x.authorizeApart(ctx, recordedRequest(b, e), e.ID.String(), "answer") == nil
+	return x.authorize(ctx, recordedRequest(b, e), e.ID.String(), "answer") == nil
 }
 
 // ask calls the tool's lookup. Errors, panics and timeouts are no answer.

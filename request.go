@@ -108,9 +108,12 @@ type invalidError struct {
 	reason string
 	// unreadable says that it is the schema which is wrong: no arguments would do.
 	unreadable bool
+	// cause is for the log, where it is the host's function that failed.
+	cause error
 }
 
 func (e *invalidError) Error() string { return e.reason }
+func (e *invalidError) Unwrap() error { return e.cause }
 
 // newRequest reads a call's arguments. Its error is an *invalidError: without
 // arguments that can be read there is no identity to ask the ledger by.
@@ -198,6 +201,9 @@ func (r *request) forTool() []byte {
 }
 
 func invalidArguments(err error) error {
+	if misbehaved(err) {
+		return &invalidError{reason: unreadableArguments, cause: err}
+	}
 	invalid := &invalidError{reason: err.Error()}
 	var v *schema.ValidationError
 	if errors.As(err, &v) {
@@ -263,14 +269,14 @@ func (b *binding) normalized(name string, v canonical.Value) (canonical.Value, e
 	if !ok || v.Kind() != canonical.String {
 		return v, nil
 	}
-	err := contained(func() error {
+	err := apart(func() error {
 		if normal, ok := canonical.NewString(n.Func(v.String())); ok {
 			v = normal
 		}
 		return nil
 	})
 	if err != nil {
-		return v, &invalidError{fields: []string{name}, reason: fmt.Sprintf("the identity field %s can't be normalised", name)}
+		return v, &invalidError{fields: []string{name}, reason: fmt.Sprintf("the identity field %s can't be normalised", name), cause: err}
 	}
 	return v, nil
 }

@@ -219,7 +219,7 @@ func (l *local) denied(ctx context.Context) bool {
 	if l.recorded {
 		operation = l.row.ID.String()
 	}
-	return l.x.authorizeApart(ctx, l.r, operation, "attempt") != nil
+	return l.x.authorize(ctx, l.r, operation, "attempt") != nil
 }
 
 // brokenOff ends an operation whose ledger failed. What was sent to be committed
