@@ -180,16 +180,20 @@ func (f *flow) look() *store.Claim {
 // claim asks the ledger what was prepared last, unless the caller has gone: then nothing new is begun.
 // A claim that is on its way doesn't end with the caller, since one that was cut
 // off halfway would be nobody's. An answer that was lost is asked for again under
-// the same owner, by which the ledger recognises its own row.
-func (f *flow) claim(ctx context.Context) (*store.Claimed, error) {
-	if ctx.Err() != nil {
+// the same owner, by which the ledger recognises its own row; for a caller that has
+// gone, a claim of which nothing was written isn't made again.
+func (f *flow) claim(caller context.Context) (*store.Claimed, error) {
+	if caller.Err() != nil {
 		return nil, errCallerGone
 	}
 	var claimed []store.Claimed
-	err := f.x.persist(detached(ctx), func(ctx context.Context) error {
+	err := f.x.persist(detached(caller), func(ctx context.Context) error {
 		f.asked = time.Now()
 		return f.x.timed(ctx, "claim", func(ctx context.Context) (err error) {
 			claimed, err = f.x.ledger.Claim(ctx, f.asks[:]...)
+			if err != nil && store.Unwritten(err) {
+				err = leftBehind(caller, err)
+			}
 			return err
 		})
 	})

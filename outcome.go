@@ -221,6 +221,7 @@ const (
 	reasonStepOpen        = "step_open"
 	reasonApproval        = "approval_required"
 	reasonCallerGone      = "caller_gone"
+	reasonNewerVersion    = "newer_version"
 	reasonHandedBack      = "handed_back"
 	reasonChangedSince    = "changed_since"
 	reasonApproved        = "approved"

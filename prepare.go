@@ -25,11 +25,11 @@ func (f *flow) prepare(ctx context.Context) {
 	}
 	intent, err := f.findIntent(ctx)
 	if err != nil {
-		f.end(f.unavailable(err))
+		f.end(f.unavailable(leftBehind(ctx, err)))
 		return
 	}
 	if intent.Version != derivationVersion {
-		f.end(f.x.signals.counted(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: "newer_version",
+		f.end(f.x.signals.counted(Outcome{Status: StatusUnavailable, Tool: f.tool.name, Reason: reasonNewerVersion,
 			Detail: "the intent was begun by another version of settle; upgrade this program"}))
 		return
 	}
@@ -56,7 +56,8 @@ func (f *flow) unavailable(err error) Outcome {
 	out := f.bare(StatusUnavailable, "ledger")
 	if out.err = err; errors.Is(err, errCallerGone) {
 		out.Reason = reasonCallerGone
-	} else {
+	}
+	if err != errCallerGone { //nolint:errorlint // alone it is no word on the ledger
 		f.x.log.Warn("settle: the ledger is unavailable", "tool", f.tool.name, "error", err)
 	}
 	return f.x.signals.counted(out)
@@ -64,6 +65,15 @@ func (f *flow) unavailable(err error) Outcome {
 
 // errCallerGone ends a call whose context ended before anything was claimed.
 var errCallerGone = errors.New("settle: the caller had gone before anything was begun")
+
+// leftBehind says of an error of the ledger that the caller has gone, where it has.
+// It is then known that nothing was written and that nobody waits for more.
+func leftBehind(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, errCallerGone) {
+		return err
+	}
+	return &store.UnwrittenError{Err: errors.Join(errCallerGone, err)}
+}
 
 // validate decodes the arguments as today's schema wants them. What it finds is
 // an answer only where the ledger has no other (R18).

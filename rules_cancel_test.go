@@ -216,3 +216,28 @@ func TestR24ACallerThatGoesWhileTheHostIsAskedClaimsNothing(t *testing.T) {
 		t.Errorf("%d operations were claimed", n)
 	}
 }
+
+// For a caller that has gone, a claim of which nothing was written isn't made again
+// and again, and its going is no word on the ledger.
+func TestR24ACallerThatWentIsNotClaimedFor(t *testing.T) {
+	for _, method := range []string{"intent", "claim"} {
+		t.Run(method, func(t *testing.T) {
+			g := onFile(t)
+			p := &pay{contract: unsafeContract()}
+			x := g.executor(p.tool())
+			ctx, leave := context.WithCancel(g.ctx)
+			busy := func(func() error) error {
+				leave()
+				return &store.UnwrittenError{Err: errors.New("locked"), Again: true}
+			}
+			g.ledger.next(method, busy, busy, busy, busy)
+			out := g.do(ctx, x, payCall("A-1", 5))
+			g.wantStatus(out, settle.StatusUnavailable)
+			if calls, _ := g.ledger.counted(); out.Reason != "caller_gone" || calls[method] != 1 || p.entered.Load() != 0 {
+				t.Errorf("reason %q after %d calls, %d attempts", out.Reason, calls[method], p.entered.Load())
+			}
+			g.ledger.mend(method)
+			g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+		})
+	}
+}

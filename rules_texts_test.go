@@ -37,6 +37,8 @@ func textCases() []Outcome {
 		{Status: StatusCompleted, Recorded: true, Replayed: true, Reason: "result_too_large", Resource: "payment-1"},
 		{Status: StatusCompleted, Recorded: true, Replayed: true, Reason: "result_of_other_version", Resource: "payment-1"},
 		{Status: StatusCompleted, Recorded: true, Reason: "result_not_encodable", Resource: "payment-1"},
+		{Status: StatusCompleted, Recorded: true, Reason: "result_not_encodable"},
+		{Status: StatusCompleted, Recorded: true, Replayed: true, Reason: "result_too_large"},
 		{Status: StatusCompleted, Reason: "not_recorded", Result: result, Resource: "payment-1"},
 		{Status: StatusCompleted, Recorded: true, Duplicates: 1},
 		{Status: StatusFailed, Recorded: true, Reason: reasonRejected, Detail: "sold \"out\""},
@@ -51,7 +53,11 @@ func textCases() []Outcome {
 		{Status: StatusDenied, Reason: reasonDenied},
 		{Status: StatusDenied, Recorded: true, Replayed: true, Reason: reasonApprovalExpired},
 		{Status: StatusConflict, Reason: "other_arguments", Fields: []string{"amount", "other"}, Related: []Related{other}},
+		{Status: StatusConflict, Reason: "other_arguments", Fields: []string{"amount"}, Related: []Related{open}, state: store.AwaitingApproval},
+		{Status: StatusConflict, Reason: "other_arguments", Fields: []string{"amount"}, state: store.Unknown},
+		{Status: StatusConflict, Reason: "other_arguments", Fields: []string{"amount"}, state: store.Abandoned},
 		{Status: StatusConflict, Reason: reasonDenied},
+		{Status: StatusConflict, Reason: reasonDenied, state: store.Unknown},
 		{Status: StatusConflict, Reason: reasonUnique, Related: []Related{other}},
 		{Status: StatusConflict, Reason: reasonUnique},
 		{Status: StatusConflict, Reason: reasonRecursion},
@@ -139,6 +145,15 @@ func checkText(t *testing.T, o Outcome, text string) {
 	}
 	if (o.Status == StatusUnknown || o.Status == StatusManual) && (!strings.Contains(lower, "not known") || !strings.Contains(lower, "don't call it again")) {
 		t.Errorf("%s doesn't say what is not known, and what not to do: %s", o.Status, text)
+	}
+	if o.Status == StatusUnavailable && !strings.Contains(lower, "for this call") {
+		t.Errorf("%s (%s) may be taken for a word on an earlier call: %s", o.Status, o.Reason, text)
+	}
+	if doubt := o.state == store.Unknown || o.state == store.Abandoned; doubt && o.Reason != reasonDenied && !strings.Contains(lower, "that it was done or that it failed") {
+		t.Errorf("%s (%s) says that something stands which nobody knows: %s", o.Status, o.Reason, text)
+	}
+	if strings.Contains(text, "that id") && o.Resource == "" {
+		t.Errorf("there is no id to look up: %s", text)
 	}
 	if strings.Contains(text, "  ") || strings.HasSuffix(text, " ") {
 		t.Errorf("there are spaces too many: %q", text)

@@ -245,7 +245,9 @@ func errorType(out Outcome) string {
 	case StatusInvalidArguments:
 		return "invalid_arguments"
 	case StatusUnavailable:
-		return "ledger_unavailable"
+		if out.Reason != reasonCallerGone {
+			return "ledger_unavailable"
+		}
 	}
 	if out.Reason == reasonThrottled {
 		return "throttled"

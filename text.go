@@ -87,7 +87,7 @@ func (o Outcome) sentence() string {
 	case StatusSuperseded:
 		return o.superseded()
 	case StatusAbandoned:
-		return fmt.Sprintf("A person has closed this %s without learning whether it happened. It will not be executed again.", o.Tool)
+		return fmt.Sprintf("A person has closed this %s without learning whether it happened. It will not be executed again. Don't tell anybody that it was done or that it failed.", o.Tool)
 	case StatusExpired:
 		if o.Reason == reasonOriginalExpired {
 			return fmt.Sprintf("%s was not carried out: the details of what it would correct are gone, so nobody can tell what to correct. Nothing was sent.", o.Tool)
@@ -96,7 +96,7 @@ func (o Outcome) sentence() string {
 	case StatusNoSuchTool:
 		return "There is no tool with this name, so nothing was done. Use one of the tools that were offered."
 	case StatusUnavailable:
-		return fmt.Sprintf("%s was not carried out: the system that keeps record of such actions can't be reached. Nothing was sent. It may be asked for again later.", o.Tool)
+		return o.unavailable()
 	}
 	return "Nothing is known of this call."
 }
@@ -113,9 +113,9 @@ func (o Outcome) completed() string {
 	case reasonDenied:
 		return "This operation completed before. You may no longer see its result. Nothing was executed for this call."
 	case "result_too_large":
-		text += " Its result is too large to be kept; look it up by that id."
+		text += " Its result is too large to be kept" + o.byID()
 	case "result_of_other_version", "result_not_encodable":
-		text += " Its result can't be shown any more; look it up by that id."
+		text += " Its result can't be shown any more" + o.byID()
 	case "not_recorded":
 		text += " It could not be written down yet; don't call it again."
 	}
@@ -126,6 +126,27 @@ func (o Outcome) completed() string {
 		text += " An earlier attempt may have done the same: its owner accepts duplicates."
 	}
 	return text
+}
+
+// byID says where a result is that isn't here.
+func (o Outcome) byID() string {
+	if o.Resource == "" {
+		return "."
+	}
+	return "; look it up by that id."
+}
+
+// unavailable tells of this call only: an earlier one of the same may be on record,
+// which can't be read now.
+func (o Outcome) unavailable() string {
+	text := "Nothing was sent for this call of " + o.Tool + ": "
+	switch o.Reason {
+	case reasonCallerGone:
+		return text + "it was given up before anything was begun. That says nothing of earlier calls."
+	case reasonNewerVersion:
+		return text + "its record was begun by another version of this system. Don't call it again; it takes a person to upgrade the system. Go on with what doesn't depend on it."
+	}
+	return text + "the system that keeps record of such actions can't be reached. That says nothing of earlier calls. It may be asked for again later."
 }
 
 func (o Outcome) replayNote() string {
@@ -211,14 +232,19 @@ func (o Outcome) conflict() string {
 	if len(o.Fields) > 0 {
 		text += " (different: " + strings.Join(o.Fields, ", ") + ")"
 	}
-	text += ", and it stands as it was. The new arguments were not sent to anybody."
-	return text + o.related()
+	switch shown := o.Reason != reasonDenied; {
+	case shown && o.state == store.Abandoned, shown && o.state != 0 && !o.state.Settled():
+		text += ". Don't say of that call that it was done or that it failed, and don't make it again in other words."
+	default:
+		text += ", and it stands as it was."
+	}
+	return text + " The new arguments were not sent to anybody." + o.related()
 }
 
 func (o Outcome) held() string {
 	switch o.Reason {
 	case reasonContractChanged:
-		return fmt.Sprintf("Not done: what identifies a call of %s has changed while this task was under way, so it can't be told whether this was done before. A person has to decide.", o.Tool)
+		return fmt.Sprintf("Not done: what identifies a call of %s has changed while this task was under way, so it can't be told whether this was done before. A person has to decide. Don't call it again for this purpose, and don't tell anybody that it was done or that it failed.", o.Tool)
 	case reasonOccurrence:
 		return fmt.Sprintf("Not done: the occurrence of %s before this one isn't settled yet.%s", o.Tool, o.related())
 	case reasonUntold:
