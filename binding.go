@@ -380,50 +380,12 @@ func (b *binding) source() store.Source {
 	return store.FromWhole
 }
 
-// identityDefinition digests what decides which calls are the same (R3).
-func (b *binding) identityDefinition() store.Digest { return b.definitionUnder(b.source()) }
-
-func (b *binding) definitionUnder(source store.Source) store.Digest {
-	const purpose = "settle identity definition"
-	parts := []string{string(source)}
-	if source == store.FromHost || source == store.FromOriginal {
-		return shortened(digestOf(purpose, parts...))
-	}
-	for _, path := range b.identityPaths {
-		parts = append(parts, path, b.contract.Normalize[path].Name, b.formatOf(path))
-	}
-	if b.contract.Class == Idempotent {
-		// Its node holds the desired state as well: a tool that was of another
-		// class before doesn't find its own operations by it (R31).
-		parts = append(parts, "desired state")
-	}
-	if source == store.FromWhole || b.contract.Class == Idempotent {
-		parts = append(parts, slices.Sorted(slices.Values(b.ignored))...)
-	}
-	return shortened(digestOf(purpose, parts...))
-}
-
 // shape is how the tool's arguments are compared, nil for as they are read.
 func (b *binding) shape() *canonical.Shape {
 	if b.schema == nil {
 		return nil
 	}
 	return b.schema.Shape
-}
-
-func (b *binding) formatOf(path string) string {
-	parts, err := canonical.ParsePath(path)
-	shape := b.shape()
-	for _, part := range parts {
-		if shape == nil || err != nil {
-			return ""
-		}
-		shape = shape.Fields[part]
-	}
-	if shape == nil {
-		return ""
-	}
-	return shape.Format
 }
 
 // undeclared is what an unlisted name gets: Unsafe, whole arguments, no lookup (R1).

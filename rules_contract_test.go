@@ -313,30 +313,6 @@ func TestR03OfTwoDurationsTheSaferHolds(t *testing.T) {
 	}
 }
 
-func TestR03AChangedIdentityIsHeld(t *testing.T) {
-	type byOrder struct {
-		Order  string `json:"order" settle:"identity"`
-		Amount int    `json:"amount"`
-	}
-	type byBoth struct {
-		Order  string `json:"order" settle:"identity"`
-		Amount int    `json:"amount" settle:"identity"`
-	}
-	g := onFile(t)
-	before := g.executor(settle.Tool[byOrder, paid]{Name: "pay", Contract: unsafeContract(), Do: does[byOrder, paid]()})
-	g.want(before, payCall("A-1", 5), settle.StatusCompleted)
-	after := g.executor(settle.Tool[byBoth, paid]{Name: "pay", Contract: unsafeContract(), Do: does[byBoth, paid]()})
-	for _, call := range []settle.Call{payCall("A-1", 5), payCall("A-2", 1)} {
-		out := g.want(after, call, settle.StatusHeld)
-		if out.Reason != "contract_changed" {
-			t.Errorf("the reason is %q", out.Reason)
-		}
-	}
-	if out := g.do(g.inTask("another"), after, payCall("A-1", 5)); out.Status != settle.StatusCompleted {
-		t.Errorf("another intent has no earlier operation, and gave %s", out.Status)
-	}
-}
-
 // A corrected call under a changed definition finds the refused record in its
 // slot and must not go round in circles.
 func TestR03AChangedIdentityIsHeldBesideARefusedRecord(t *testing.T) {
