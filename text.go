@@ -234,7 +234,7 @@ func (o Outcome) conflict() string {
 	}
 	switch shown := o.Reason != reasonDenied; {
 	case shown && o.state == store.Abandoned, shown && o.state != 0 && !o.state.Settled():
-		text += ". Don't say of that call that it was done or that it failed, and don't make it again in other words."
+		text += ". Don't say of that call that it was done or that it failed."
 	default:
 		text += ", and it stands as it was."
 	}
