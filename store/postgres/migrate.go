@@ -102,6 +102,9 @@ func schemaOf(options []SchemaOption) string {
 // in the database, and the others wait for it. It needs one connection beside
 // the pool's. A schema that is newer than this program is a [*store.SchemaError].
 func Migrate(ctx context.Context, pool *pgxpool.Pool, options ...SchemaOption) error {
+	if pool == nil {
+		return errNoPool
+	}
 	return migrate(ctx, pool, schemaOf(options))
 }
 

@@ -296,3 +296,13 @@ func readOldRows(t *testing.T, ledger *postgres.Ledger) {
 		t.Error(err)
 	}
 }
+
+func TestWithoutAPoolThereIsNoLedger(t *testing.T) {
+	t.Parallel()
+	if l, err := postgres.New(t.Context(), nil); l != nil || err == nil {
+		t.Errorf("New gave %v and the error %v", l, err)
+	}
+	if err := postgres.Migrate(t.Context(), nil); err == nil {
+		t.Error("Migrate gave no error")
+	}
+}

@@ -84,6 +84,9 @@ func WithLockWait(d time.Duration) Option { return ledgerOption(func(c *config) 
 // older under WithoutMigration; [*IsolationError] where transactions don't run
 // at read committed; else what the database said.
 func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Ledger, error) {
+	if pool == nil {
+		return nil, errNoPool
+	}
 	c := newConfig()
 	for _, o := range options {
 		o.applyToLedger(&c)
@@ -115,6 +118,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, options ...Option) (*Ledger, e
 	l.claims, l.ends = newShared(l), newShared(l)
 	return l, nil
 }
+
+var errNoPool = errors.New("store/postgres: the pool is nil: make one with pgxpool.New")
 
 // IsolationError says that the database's transactions run at an isolation
 // level at which a claim that comes too late fails instead of reading the row.
