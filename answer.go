@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -18,7 +19,7 @@ func (x *Executor) authorize(ctx context.Context, r *request, operation, purpose
 	}
 	err := apart(func() error {
 		return allow(ctx, Authorization{Principal: r.principal, Task: r.taskName, Tool: r.tool.name,
-			Operation: operation, Purpose: purpose, Args: r.args})
+			Operation: operation, Purpose: purpose, Args: bytes.Clone(r.args)})
 	})
 	if misbehaved(err) {
 		x.log.Error("settle: Authorize panicked or didn't return, which counts as a refusal", "tool", r.tool.name, "operation", operation)

@@ -122,3 +122,41 @@ func TestR24AGoneCallersBufferIsItsOwn(t *testing.T) {
 		t.Fatal("the tool doesn't return")
 	}
 }
+
+// The host's other functions are given copies as well.
+func TestR29NobodyWritesInAnothersArguments(t *testing.T) {
+	const sent = `{"order":"A-1","amount":5}`
+	g := inMemory(t)
+	contract := keyedContract()
+	contract.Authorize = func(_ context.Context, a settle.Authorization) error {
+		if string(a.Args) != sent {
+			t.Errorf("%s is asked for with %s", a.Purpose, a.Args)
+		}
+		clear(a.Args)
+		return nil
+	}
+	contract.NoLookup = true
+	x := g.executorWith(settle.WithGuarded(settle.Tool[payArgs, paid]{Name: "pay", Contract: contract}))
+	attempts := 0
+	_, out, err := settle.Around(g.ctx, x, settle.Call{Tool: "pay", Args: json.RawMessage(sent)}, func(ctx context.Context) (string, error) {
+		attempts++
+		if _, ok := settle.KeyFrom(ctx); !ok {
+			t.Error("there is no key")
+		}
+		for range 2 {
+			given, _ := settle.ArgumentsFrom(ctx)
+			if string(given) != sent {
+				t.Errorf("attempt %d is given %s", attempts, given)
+			}
+			clear(given)
+		}
+		return "", errors.New("the answer is lost")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.wantStatus(out, settle.StatusUnknown)
+	if attempts != 3 {
+		t.Errorf("there were %d attempts", attempts)
+	}
+}

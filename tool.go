@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"sync/atomic"
@@ -127,7 +128,7 @@ func ArgumentsFrom(ctx context.Context) (json.RawMessage, bool) {
 	if !ok || r.running == nil {
 		return nil, false
 	}
-	return r.running.args, true
+	return bytes.Clone(r.running.args), true
 }
 
 // operationStack is the chain of operations that a context runs inside of, so
