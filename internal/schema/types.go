@@ -308,7 +308,7 @@ func (b *builder) object(t reflect.Type, path string) *node {
 		p.nullIsAbsent = b.opaque == 0 && !f.viaPointer && b.readsNullAsAbsent(f, p, at)
 		n.properties = append(n.properties, p)
 	}
-	if len(n.properties) == 0 && hidesAll(t) {
+	if len(n.properties) == 0 && len(faults) == 0 && hidesAll(t) {
 		b.refuse(path, "%s has fields and exports none of them, so that it is always {} in JSON; export them, or leave them out with json:\"-\"", typeName(t))
 	}
 	return n
