@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Contract is what a tool's author promises, and how long the machine may try.
@@ -258,6 +260,9 @@ func (c Contract) check(hasLookup, hasIdentity bool, redelivery time.Duration) e
 	}
 	if c.Deciders < 1 || c.Deciders > 2 {
 		refuse("Deciders is %d: a decision takes 1 person or 2 (R41)", c.Deciders)
+	}
+	if !utf8.ValidString(c.Guidance) || strings.ContainsRune(c.Guidance, 0) {
+		refuse("Guidance isn't UTF-8 without NUL, and the ledger keeps it as a text (R39)")
 	}
 	for _, d := range c.durations() {
 		switch {

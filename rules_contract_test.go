@@ -97,6 +97,8 @@ func TestR02ContractsAreRefusedWhenTheExecutorIsBuilt(t *testing.T) {
 		"optional identity":          {contract: settle.Contract{Identity: []string{"note"}, NoLookup: true}, says: []string{"optional"}},
 		"identity and ignored":       {contract: settle.Contract{Identity: order, Ignore: order, NoLookup: true}, says: []string{"identity and ignored"}},
 		"empty path":                 {contract: settle.Contract{Identity: []string{""}, NoLookup: true}, says: []string{"no field"}},
+		"guidance that is no text":   {contract: settle.Contract{Identity: order, NoLookup: true, Guidance: "ask\xff"}, says: []string{"Guidance"}},
+		"guidance with a NUL":        {contract: settle.Contract{Identity: order, NoLookup: true, Guidance: "ask\x00"}, says: []string{"Guidance"}},
 		"bad result path":            {contract: settle.Contract{Identity: order, NoLookup: true, Resource: "a..b"}, says: []string{"Resource"}},
 		"normaliser elsewhere":       {contract: settle.Contract{Identity: order, NoLookup: true, Normalize: map[string]settle.Normalizer{"amount": {Name: "x", Func: strings.ToLower}}}, says: []string{"normaliser"}},
 		"normaliser without a name":  {contract: settle.Contract{Identity: order, NoLookup: true, Normalize: map[string]settle.Normalizer{"order": {Func: strings.ToLower}}}, says: []string{"Name and a Func"}},
