@@ -192,6 +192,7 @@ func (x *Executor) addStep(step *binding) error {
 func (x *Executor) index(b *binding) {
 	b.sealed, b.resultLimit = x.settings.codec != nil, x.settings.resultLimit
 	x.byKey[b.identity] = b
+	x.signals.classes[b.name] = b.contract.Class
 	if b.undo != nil {
 		x.index(b.undo)
 	}

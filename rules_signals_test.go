@@ -286,9 +286,10 @@ func TestTheCountOfOpenOperationsComesBackToNothing(t *testing.T) {
 	for _, point := range calls.DataPoints {
 		status, _ := point.Attributes.Value("settle.status")
 		replayed, _ := point.Attributes.Value("settle.replayed")
-		count[status.AsString()+" "+replayed.String()] += point.Value
+		class, _ := point.Attributes.Value("settle.class")
+		count[class.AsString()+" "+status.AsString()+" "+replayed.String()] += point.Value
 	}
-	if want := map[string]int64{"completed false": 5, "completed true": 5}; !maps.Equal(count, want) {
+	if want := map[string]int64{"keyed completed false": 5, "keyed completed true": 5}; !maps.Equal(count, want) {
 		t.Errorf("the calls are %v, want %v", count, want)
 	}
 }

@@ -46,6 +46,8 @@ type signals struct {
 	tracer trace.Tracer
 	joined bool
 	ledger attribute.KeyValue
+	// classes are those of the executor's tools, by name; fixed once it is built.
+	classes map[string]Class
 
 	duration, ledgerDuration           metric.Float64Histogram
 	caseAge, eventAge                  metric.Float64Histogram
@@ -64,7 +66,7 @@ func newSignals(o telemetryOptions, ledger string) (*signals, error) {
 		o.meters = otel.GetMeterProvider()
 	}
 	m := o.meters.Meter(scopeName)
-	s := &signals{tracer: o.tracers.Tracer(scopeName), joined: o.joined, ledger: attribute.String("settle.ledger", ledger)}
+	s := &signals{tracer: o.tracers.Tracer(scopeName), joined: o.joined, ledger: attribute.String("settle.ledger", ledger), classes: map[string]Class{}}
 	var err error
 	counter := func(name, description string) metric.Int64Counter {
 		c, e := m.Int64Counter(name, metric.WithDescription(description))
@@ -331,9 +333,10 @@ func (s *signals) replayed(ctx context.Context, r *request, row store.Operation,
 	return s.counted(out)
 }
 
-// counted counts a call by its outcome.
+// counted counts a call by its outcome. The class of a name that isn't declared is
+// the zero one, Unsafe (R1).
 func (s *signals) counted(out Outcome) Outcome {
-	add(context.Background(), s.calls, 1, toolAttribute(knownOnly(out)),
+	add(context.Background(), s.calls, 1, toolAttribute(knownOnly(out)), attribute.String("settle.class", s.classes[out.Tool].String()),
 		attribute.String("settle.status", string(out.Status)), attribute.Bool("settle.replayed", out.Replayed))
 	return out
 }
