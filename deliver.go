@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -45,13 +46,15 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 			continue
 		}
 		open++
+		each := d
+		each.Data = bytes.Clone(d.Data) // they run at the same time, and may write in it
 		go func() {
 			a := answered{n, errGone} // of a sink that ends its goroutine
 			defer func() {
 				x.offers.end(of)
 				answers <- a
 			}()
-			a.err = offer(ctx, sink, d)
+			a.err = offer(ctx, sink, each)
 		}()
 	}
 	patience := time.NewTimer(x.settings.delivery + deliveryGrace)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,26 @@ func TestR54ASinkThatEndsItsGoroutineHasntTakenTheEvent(t *testing.T) {
 				w.Errorf("with %d sinks there wait %+v, error %v", len(sinks), events, err)
 			}
 			w.age(2 * time.Hour)
+		}
+	})
+}
+
+func TestR54SinksDontShareWhatTheyAreGiven(t *testing.T) {
+	onEachLedger(t, func(w *world) {
+		var turn sync.Mutex
+		var given []string
+		spoils := settle.SinkFunc(func(_ context.Context, d settle.Delivery) error {
+			turn.Lock()
+			defer turn.Unlock()
+			given = append(given, string(d.Data))
+			clear(d.Data)
+			return nil
+		})
+		p := w.startWith(settle.WithTools(publishing(func() error { return nil })), settle.WithOutbox(spoils, spoils))
+		p.call(reserving("chair", "ann"))
+		p.relays()
+		if len(given) < 2 || given[0] != given[1] {
+			w.Errorf("two sinks were given %q", given)
 		}
 	})
 }
