@@ -335,7 +335,19 @@ func (x *Executor) escalateIfDue(ctx context.Context, row *store.Operation, b *b
 func recheck(checks int) time.Duration {
 	pause := maxRecheck
 	if checks < 8 {
-		pause = min(firstRecheck<<checks, maxRecheck)
+		pause = firstRecheck << checks
 	}
+	return spaced(pause)
+}
+
+// rerunIn is the pause before a worker runs a composite with an open step again.
+// It grows with the operation's age and not with its runs: calls that ask how it
+// stands would put the machine off.
+func rerunIn(row store.Operation) time.Duration {
+	return spaced(row.Read.Sub(row.CreatedAt))
+}
+
+func spaced(pause time.Duration) time.Duration {
+	pause = max(firstRecheck, min(pause, maxRecheck))
 	return pause/2 + rand.N(pause/2+1)
 }

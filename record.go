@@ -169,7 +169,7 @@ func (j *job) withoutEffect(c *store.Change, end ending) {
 	c.Told = j.toldNotDone || j.callerWaits()
 	switch {
 	case end.effect == effectOpen:
-		c.Told, c.Due = false, store.DueIn(recheck(j.row.Attempt))
+		c.Told, c.Due = false, store.DueIn(rerunIn(j.row))
 	case end.effect == effectInterrupted:
 		c.Due = store.DueIn(b.contract.StaleAfter)
 	case end.wait > 0:

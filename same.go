@@ -237,17 +237,28 @@ func (b *binding) inWindow(row store.Operation) bool {
 // givenUp says why an operation without effect won't run any more, or "".
 func (b *binding) givenUp(row store.Operation) string {
 	switch {
-	case row.Granted, row.Class == Composite && row.Attempt > 0:
+	case row.Granted, row.Class == Composite && row.Attempt > 0 && !ranThrough(row):
 		return ""
 	case row.Read.Sub(row.CreatedAt) > b.contract.StaleAfter:
 		return reasonStale
 	case row.Class == Keyed && b.contract.Class == Keyed && !b.inWindow(row):
 		// The far side may have forgotten the key: what runs next gets its own.
 		return reasonStale
+	case row.Class == Composite && row.Told:
+		// A call may run it again: what its steps have done replays (R13).
+		return ""
 	case b.contract.Attempts > 0 && row.Attempt >= b.contract.Attempts && row.Attempt > 0:
 		return reasonExhausted
 	}
 	return ""
+}
+
+// ranThrough says that a composite's last run came to its end with no step open.
+// Any other has to run again to know what its steps came to (R13); this one is
+// given up like every operation, or a worker would run it for ever: its next
+// number goes on with its steps.
+func ranThrough(row store.Operation) bool {
+	return row.Reason == reasonNotSent || row.Reason == reasonInterrupted
 }
 
 // escalation is the EscalateAfter that a claim records: none where nothing can

@@ -1,0 +1,130 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
+)
+
+// Composites that can't go on: when a worker runs them again, and when it stops.
+
+// bundle is a Composite over one keyed step.
+func bundle(p *pay) settle.Tool[payArgs, paid] {
+	step := p.tool("step")
+	return settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{step},
+		Do: func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
+			return settle.Step(ctx, op, "one", step, in)
+		}}
+}
+
+// unreachable is a step whose far side is out of reach until it is repaired.
+func unreachable(met func()) (p *pay, repair func()) {
+	p = &pay{contract: settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true}}
+	down := true
+	p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
+		met()
+		if _ = op.Key(); down {
+			return paid{}, settle.NotSent(errors.New("no route"))
+		}
+		return act(), nil
+	}
+	return p, func() { down = false }
+}
+
+func TestR37ACompositeWithoutEffectIsGivenUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone bool // the caller leaves while the step is at work
+		want string
+	}{"its caller was told": {false, "stale"}, "its caller has gone": {true, "exhausted"}} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			ctx, leave := context.WithCancel(g.ctx)
+			defer leave()
+			p, repair := unreachable(func() {
+				if tc.gone {
+					leave()
+				}
+			})
+			x := g.executor(bundle(p))
+			out := g.do(ctx, x, payCall("A-1", 5))
+			g.eventually("the end of the run", func() bool { return g.row(out).State == store.Retryable })
+			sent, version := p.entered.Load(), g.row(out).Version
+			for range 30 {
+				g.forward(time.Hour)
+				g.recover(x)
+			}
+			row := g.row(out)
+			if row.State != store.Failed || row.Reason != tc.want {
+				t.Errorf("it is %s (%s)", row.State, row.Reason)
+			}
+			if more := p.entered.Load() - sent; more != 0 {
+				t.Errorf("a worker made %d more attempts of its step", more)
+			}
+			if written := row.Version - version; written > 2 {
+				t.Errorf("its journal has grown by %d events", written)
+			}
+			repair()
+			next := g.want(x, payCall("A-1", 5), settle.StatusCompleted)
+			if n := g.row(next).Number; n != 2 {
+				t.Errorf("the call after it is number %d", n)
+			}
+			g.did(p, 1)
+		})
+	}
+}
+
+// A step that nobody can look up waits for a person, for longer than StaleAfter.
+// The composite waits with it, and goes on when it is decided.
+func TestR13ACompositeOutlivesStaleAfterWithAnOpenStep(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true}}
+	p.attempt = func(_ context.Context, _ settle.Op, _ payArgs, act func() paid) (paid, error) {
+		act()
+		return paid{}, errors.New("lost")
+	}
+	x := g.executor(bundle(p))
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	for range 5 {
+		g.forward(10 * time.Hour)
+		g.recover(x)
+	}
+	if row := g.row(out); row.State != store.Retryable || row.Reason != "step_open" {
+		t.Fatalf("it is %s (%s)", row.State, row.Reason)
+	}
+	ctx := settle.WithOperator(g.ctx, settle.Operator{Name: "ann"})
+	for _, e := range g.all() {
+		if e.State == store.Manual {
+			if _, err := x.Queue().Decide(ctx, settle.Decision{Operation: e.ID.String(), Version: e.Version,
+				ID: "0190b3f0-0000-7000-8000-000000000001", Kind: settle.DecideHappened, Reason: "seen", Resource: "p-1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g.forward(10 * time.Minute)
+	g.recover(x)
+	if row := g.row(out); row.State != store.Completed {
+		t.Errorf("it is %s (%s)", row.State, row.Reason)
+	}
+	g.did(p, 1)
+}
+
+// Calls that ask how it stands don't put off the worker that goes on.
+func TestR13CallsDoNotPutOffAnOpenComposite(t *testing.T) {
+	g := onFile(t)
+	p := &pay{contract: settle.Contract{NoLookup: true}}
+	p.attempt = func(context.Context, settle.Op, payArgs, func() paid) (paid, error) {
+		return paid{}, errors.New("lost")
+	}
+	x := g.executor(bundle(p))
+	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	for range 12 {
+		g.want(x, payCall("A-1", 5), settle.StatusUnknown)
+	}
+	if row := g.row(out); row.DueAt.Sub(row.Read) > 30*time.Second {
+		t.Errorf("it is due in %v, after %v", row.DueAt.Sub(row.Read), row.Read.Sub(row.CreatedAt))
+	}
+}
