@@ -340,9 +340,10 @@ func recheck(checks int) time.Duration {
 	return spaced(pause)
 }
 
-// rerunIn is the pause before a worker runs a composite with an open step again.
-// It grows with the operation's age and not with its runs: calls that ask how it
-// stands would put the machine off.
+// rerunIn is the pause before a worker runs an operation again that no number of
+// attempts ends: a composite with an open step, an effect that a person has
+// allowed, a write behind another one. It grows with the operation's age and not
+// with its runs: calls that ask how it stands would put the machine off.
 func rerunIn(row store.Operation) time.Duration {
 	return spaced(row.Read.Sub(row.CreatedAt))
 }

@@ -178,6 +178,8 @@ func (j *job) withoutEffect(c *store.Change, end ending) {
 		c.To, c.Reason, c.Told, c.Granted = store.Failed, reasonExhausted, false, false
 	case c.Told:
 		c.Due = store.DueIn(b.contract.StaleAfter)
+	case j.approved:
+		c.Due = store.DueIn(rerunIn(j.row)) // no number of attempts ends what a person has allowed
 	default:
 		c.Due = store.DueIn(resumeAfter)
 	}

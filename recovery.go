@@ -193,12 +193,33 @@ func (x *Executor) recoverOne(ctx context.Context, e store.Entry) (state store.S
 		return row.State, false, settledMeanwhile(err)
 	}
 	switch {
-	case row.State == store.Unknown && x.workerMay(b, row) && b.mayRepeat(row),
-		row.State == store.Retryable && !row.Told && x.workerMay(b, row) && b.givenUp(row) == "":
+	case row.State == store.Unknown && x.workerMay(b, row) && b.mayRepeat(row):
 		return x.resumeAsWorker(ctx, store.Entry{Operation: row, Of: e.Of}, b)
 	case row.State == store.Retryable:
-		row, err = x.rest(ctx, row, b)
+		return x.goOn(ctx, store.Entry{Operation: row, Of: e.Of}, b)
 	}
+	return row.State, false, settledMeanwhile(err)
+}
+
+// goOn resumes an operation that is known to have had no effect, gives it up, or
+// leaves it to whoever may resume it (R37).
+func (x *Executor) goOn(ctx context.Context, e store.Entry, b *binding) (state store.State, resumed bool, err error) {
+	left, err := x.untilStale(ctx, e.Operation, b)
+	if err != nil {
+		return e.State, false, err
+	}
+	reason := givenUp(e.Operation, b, left)
+	switch {
+	case !e.Told && reason == "" && x.workerMay(b, e.Operation):
+		return x.resumeAsWorker(ctx, e, b)
+	case b == nil && reason == "" && e.Reason != reasonThrottled:
+		// It stays due for a worker that has the tool: what this one wrote down would
+		// put that one off.
+		return e.State, false, nil
+	case b == nil:
+		left = 0
+	}
+	row, err := x.rest(ctx, e.Operation, reason, left)
 	return row.State, false, settledMeanwhile(err)
 }
 
@@ -237,14 +258,7 @@ func (x *Executor) lookAsked(ctx context.Context, e store.Entry, b *binding) (st
 
 // rest settles an operation without effect that won't run any more, or leaves
 // it to the next call (R37).
-func (x *Executor) rest(ctx context.Context, row store.Operation, b *binding) (store.Operation, error) {
-	stale := defaultStaleAfter
-	reason := ""
-	if b != nil {
-		stale, reason = b.contract.StaleAfter, b.givenUp(row)
-	} else if row.Read.Sub(row.CreatedAt) > stale {
-		reason = reasonStale
-	}
+func (x *Executor) rest(ctx context.Context, row store.Operation, reason string, left time.Duration) (store.Operation, error) {
 	if row.Told && reason == reasonExhausted {
 		reason = ""
 	}
@@ -253,8 +267,11 @@ func (x *Executor) rest(ctx context.Context, row store.Operation, b *binding) (s
 		// Its wait is over: the next look is no time that a caller has to wait for (R28).
 		why = reasonNotSent
 	}
+	if left += time.Second; left <= 0 {
+		left = day // a composite that only its caller can go on with
+	}
 	c := store.Change{Of: row, To: store.Retryable, Kind: "checked", Actor: "recovery", Reason: why, Told: row.Told, Granted: row.Granted,
-		Due: store.DueIn(max(stale-row.Read.Sub(row.CreatedAt)+time.Second, resumeAfter))}
+		Due: store.DueIn(max(left, resumeAfter))}
 	if reason != "" {
 		c = store.Change{Of: row, To: store.Failed, Kind: "given_up", Actor: "recovery", Reason: reason}
 	}
@@ -323,7 +340,7 @@ func (x *Executor) standBack(ctx context.Context, row store.Operation, b *bindin
 		return next.State, false, settledMeanwhile(err)
 	}
 	next, err := x.apply(ctx, store.Change{Of: row, To: row.State, Kind: "checked", Actor: "recovery", Reason: reasonWaiting,
-		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: store.DueIn(resumeAfter)})
+		Doubts: row.Doubts, Told: row.Told, Granted: row.Granted, Due: store.DueIn(rerunIn(row))})
 	return next.State, false, settledMeanwhile(err)
 }
 

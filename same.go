@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/settle-go/settle/store"
@@ -122,7 +123,11 @@ func (f *flow) rerun(ctx context.Context, row store.Operation) (Outcome, *store.
 		out.waits(row)
 		return out, nil
 	}
-	if reason := f.tool.givenUp(row); reason != "" {
+	left, err := f.x.untilStale(ctx, row, f.tool)
+	if err != nil {
+		return f.unavailable(err), nil
+	}
+	if reason := givenUp(row, f.tool, left); reason != "" {
 		failed, err := f.x.apply(ctx, store.Change{Of: row, To: store.Failed, Kind: "given_up", Actor: "caller", Reason: reason})
 		if err != nil {
 			return f.again(err)
@@ -234,13 +239,16 @@ func (b *binding) inWindow(row store.Operation) bool {
 	return row.Read.Add(b.contract.keyMargin()).Before(until)
 }
 
-// givenUp says why an operation without effect won't run any more, or "".
-func (b *binding) givenUp(row store.Operation) string {
+// givenUp says why an operation without effect won't run any more, or "". A
+// process without the tool passes no binding; left is of [Executor.untilStale].
+func givenUp(row store.Operation, b *binding, left time.Duration) string {
 	switch {
-	case row.Granted, row.Class == Composite && row.Attempt > 0 && !ranThrough(row):
+	case row.Class == Composite && row.Attempt > 0 && !ranThrough(row):
 		return ""
-	case row.Read.Sub(row.CreatedAt) > b.contract.StaleAfter:
+	case left < 0:
 		return reasonStale
+	case row.Granted || b == nil:
+		return ""
 	case row.Class == Keyed && b.contract.Class == Keyed && !b.inWindow(row):
 		// The far side may have forgotten the key: what runs next gets its own.
 		return reasonStale
@@ -251,6 +259,31 @@ func (b *binding) givenUp(row store.Operation) string {
 		return reasonExhausted
 	}
 	return ""
+}
+
+// untilStale is how long an operation without effect is still worth doing (R37).
+// A person's word that it may run counts as a beginning. A process without the
+// tool can't know its StaleAfter, and leaves it to one that does for as long as
+// the row would be kept.
+func (x *Executor) untilStale(ctx context.Context, row store.Operation, b *binding) (time.Duration, error) {
+	after := max(defaultStaleAfter, row.Retention)
+	if b != nil {
+		after = b.contract.StaleAfter
+	}
+	left := after - row.Read.Sub(row.CreatedAt)
+	if left >= 0 || !row.Granted {
+		return left, nil
+	}
+	events, err := x.ledger.Events(ctx, row.ID, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Kind == "decided" {
+			return after - row.Read.Sub(e.At), nil
+		}
+	}
+	return left, nil
 }
 
 // ranThrough says that a composite's last run came to its end with no step open.
