@@ -1,7 +1,7 @@
-// Package steady makes an instant of a host's clock that never runs backwards, and
-// doesn't stand still either while the host's is behind it. A host clock that was
-// an hour ahead and is set right must not keep every lease from ending for that
-// hour (R38).
+// Package steady makes an instant of a host's clock that never runs backwards over
+// what was stored, and doesn't stand still either while the host's is behind it. A
+// host clock that was an hour ahead and is set right must not keep every lease from
+// ending for that hour (R38).
 package steady
 
 import (
@@ -10,25 +10,42 @@ import (
 )
 
 // Clock is the clock of a ledger whose database has none. The zero Clock is ready.
+//
+// Several processes share a ledger, and all that they share of its clock is the
+// last instant that was stored. So a process that knows better, because it has
+// seen the host's clock ahead or has counted the time since something was stored,
+// must not hold another one's rows to that: a lease that began at the stored
+// instant would be over before its attempt was.
 type Clock struct {
-	mu   sync.Mutex
-	last int64     // in microseconds
-	at   time.Time // when last was read, by the monotonic clock, which nobody sets
+	mu sync.Mutex
+	// stored is the last that was stored, and seen when it was seen first, or handed
+	// out here; last is what was handed out last, and at when. The times are read by
+	// the monotonic clock, which nobody sets.
+	stored, last int64
+	seen, at     time.Time
 }
 
 // Read returns the instant at which the host's clock shows this, in microseconds:
-// not before what was read before, nor before the one given, which is the last that
-// was stored.
+// not before the one given, which is the last that was stored. While the host's is
+// behind, time goes on from there by as much as has passed here since.
 func (c *Clock) Read(host time.Time, stored int64) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, shown := time.Now(), host.UnixMicro()
-	now := max(shown, stored, c.last)
-	if passed := at.Sub(c.at).Truncate(time.Microsecond); shown < c.last && c.last+passed.Microseconds() > now {
-		now, at = c.last+passed.Microseconds(), c.at.Add(passed) // or each read would lose what is cut off
+	switch {
+	case c.at.IsZero(), stored != c.stored && stored != c.last:
+		c.stored, c.seen = stored, at
+	case stored == c.last:
+		c.stored, c.seen = c.last, c.at
 	}
-	if now > c.last {
-		c.last, c.at = now, at
+	now := max(shown, stored)
+	if shown < max(stored, c.last) {
+		passed := at.Sub(c.seen).Truncate(time.Microsecond)
+		// What is stored in between tells every process so, by being another instant.
+		if counted := stored + max(passed.Microseconds(), 1); counted > now {
+			now, at = counted, c.seen.Add(passed) // or each read would lose what is cut off
+		}
 	}
+	c.last, c.at = now, at
 	return time.UnixMicro(now).UTC()
 }

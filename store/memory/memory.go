@@ -23,6 +23,7 @@ type Ledger struct {
 	mu     sync.Mutex
 	clock  func() time.Time
 	steady steady.Clock
+	now    time.Time // as it was read last
 	closed bool
 
 	tenants   map[[32]byte]store.Intent // by tenant digest; only the tenant's fields count
@@ -111,7 +112,9 @@ func (l *Ledger) enter(ctx context.Context) (now time.Time, leave func(), err er
 		l.mu.Unlock()
 		return now, nil, store.ErrClosed
 	}
-	return l.steady.Read(l.clock(), 0), l.mu.Unlock, nil
+	// There is no other process: every instant counts as stored.
+	l.now = l.steady.Read(l.clock(), l.now.UnixMicro())
+	return l.now, l.mu.Unlock, nil
 }
 
 // Intent implements [store.Ledger].

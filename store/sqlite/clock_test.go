@@ -52,12 +52,55 @@ func TestTheClockOfTheLedgerNeverRunsBackwards(t *testing.T) {
 	clock.set(noon)
 	again, err := w.Get(w.ctx, "acme", first.ID)
 	w.must(err)
-	if !later.Read.Equal(noon.Add(30*time.Minute)) || again.Read.Before(later.Read) {
+	if !later.Read.Equal(noon.Add(30*time.Minute)) || again.Read.Before(settled.SettledAt) {
 		t.Errorf("read at %v, then at %v", later.Read, again.Read)
 	}
 	clock.set(noon.Add(time.Hour))
 	if third := w.won(i); !third.CreatedAt.Equal(noon.Add(time.Hour)) {
 		t.Errorf("claimed at %v though the clock showed %v", third.CreatedAt, noon.Add(time.Hour))
+	}
+}
+
+// A process that has seen the host's clock ahead, or has counted on while it was
+// behind, knows of instants that no other process does. A lease that another one
+// begins isn't over for it before its time.
+func TestR22NoProcessEndsAnothersLeaseByAClockOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const soon = time.Second
+	for name, shown := range map[string][]time.Duration{
+		"it saw the clock ahead":        {time.Hour, soon},
+		"it saw the clock ahead, twice": {time.Hour, soon, 2 * time.Hour, soon},
+		"it saw the clock set back":     {-time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := handAt(noon)
+			w := newWorld(t, clock.option())
+			i := w.intent()
+			known := w.won(i)
+			for _, d := range shown {
+				clock.set(noon.Add(d))
+				_, err := w.Get(w.ctx, "acme", known.ID)
+				w.must(err)
+			}
+			// It is at rest for longer than the lease; nothing is stored meanwhile.
+			const lease = 100 * time.Millisecond
+			for began := time.Now(); time.Since(began) < 2*lease; {
+				_, err := w.Get(w.ctx, "acme", known.ID)
+				w.must(err)
+			}
+			other := open(t, w.path, clock.option())
+			began := time.Now()
+			claim := storetest.Claim(storetest.Operation(i))
+			claim.Lease = lease
+			answers, err := other.Claim(w.ctx, claim)
+			w.must(err)
+			e, err := w.Get(w.ctx, "acme", answers[0].Operation.ID)
+			w.must(err)
+			if e.Expired() && time.Since(began) < lease {
+				t.Errorf("a lease that began at %v and ends at %v is over at %v", e.CreatedAt, e.LeaseUntil, e.Read)
+			}
+		})
 	}
 }
 
