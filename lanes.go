@@ -1,6 +1,10 @@
 package settle
 
-import "sync"
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
 
 // lanes bound how many operations of a tool this process recovers at once, over
 // all passes (R36).
@@ -13,6 +17,8 @@ type lanes struct {
 	// tools has those of which something is taken, by the names that operations are
 	// keyed by: some may be tools that this process doesn't know.
 	tools map[string]*lane
+	// others has the tools that are left to other processes, until when.
+	others map[string]time.Time
 }
 
 // lane is a tool's: what was taken, and the few of it that are worked on.
@@ -22,7 +28,18 @@ type lane struct {
 }
 
 func newLanes(limit int) *lanes {
-	return &lanes{limit: max(limit, 1), freed: make(chan struct{}, 1), tools: map[string]*lane{}}
+	return &lanes{limit: max(limit, 1), freed: make(chan struct{}, 1), tools: map[string]*lane{},
+		others: map[string]time.Time{}}
+}
+
+// leaveToOthers keeps the next passes from a tool that this process doesn't know.
+// What was taken of it and couldn't be worked on is due again when the time of that
+// ends, at a fixed pace: without a head start for the others this process would
+// mostly be the first to take it again.
+func (l *lanes) leaveToOthers(tool string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.others[tool] = time.Now().Add(recoveryLease + recoveryLease/8 + rand.N(recoveryLease/8))
 }
 
 // enter counts an operation that was taken. It is worked on once the lane has a slot.
@@ -55,7 +72,8 @@ func (l *lanes) leave(tool string) {
 	}
 }
 
-// full lists the tools of which as much is taken as may be worked on at once.
+// full lists the tools of which as much is taken as may be worked on at once, and
+// those that are left to others.
 func (l *lanes) full() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,6 +81,13 @@ func (l *lanes) full() []string {
 	for tool, own := range l.tools {
 		if own.taken >= l.limit {
 			names = append(names, tool)
+		}
+	}
+	for tool, until := range l.others {
+		if time.Now().Before(until) {
+			names = append(names, tool)
+		} else {
+			delete(l.others, tool)
 		}
 	}
 	return names

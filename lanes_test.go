@@ -62,3 +62,26 @@ func TestR36WhoseTurnComesLateLeavesTheOperationAlone(t *testing.T) {
 		t.Errorf("the report is %+v, %d slots are taken", report, len(late.lane.slots))
 	}
 }
+
+// What a process without the tool leaves alone is due again at a fixed pace: the
+// others take it first then.
+func TestR37WhatIsOfAnUnknownToolIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	x, err := New(memory.New(), WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	row := store.Operation{Tool: "pay", State: store.Retryable, Reason: reasonApproved, Granted: true, CreatedAt: now, Read: now}
+	state, resumed, err := x.recoverOne(t.Context(), store.Entry{Operation: row})
+	if err != nil || resumed || state != store.Retryable {
+		t.Errorf("it came to %s, resumed %v, error %v", state, resumed, err)
+	}
+	if got := x.lanes.full(); !slices.Equal(got, []string{"pay"}) {
+		t.Errorf("the next pass leaves out %q, want pay", got)
+	}
+	x.lanes.others["pay"] = now
+	if got := x.lanes.full(); len(got) > 0 || len(x.lanes.others) > 0 {
+		t.Errorf("after its time %q are left out", got)
+	}
+}

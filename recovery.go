@@ -215,6 +215,7 @@ func (x *Executor) goOn(ctx context.Context, e store.Entry, b *binding) (state s
 	case b == nil && reason == "" && e.Reason != reasonThrottled:
 		// It stays due for a worker that has the tool: what this one wrote down would
 		// put that one off.
+		x.lanes.leaveToOthers(e.Tool)
 		return e.State, false, nil
 	case b == nil:
 		left = 0
