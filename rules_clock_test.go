@@ -41,7 +41,9 @@ func TestR22AClockThatWasAheadMakesNoSecondEffect(t *testing.T) {
 	}
 	entered, gate := make(chan struct{}), make(chan struct{})
 	p := &pay{contract: settle.Contract{Timeout: 25 * time.Second, VisibilityDelay: settle.Immediately}}
-	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) { return q.NotHappened(), nil }
+	p.lookup = func(_ context.Context, q settle.Query[paid], _ payArgs) (settle.Evidence, error) {
+		return q.NotHappened(), nil
+	}
 	p.attempt = func(_ context.Context, _ settle.Op, in payArgs, act func() paid) (paid, error) {
 		if in.Order == "A-1" && p.entered.Load() == 2 {
 			close(entered)
