@@ -22,24 +22,35 @@ func bundle(p *pay) settle.Tool[payArgs, paid] {
 }
 
 // unreachable is a step whose far side is out of reach until it is repaired.
-func unreachable(met func()) (p *pay, repair func()) {
+func unreachable(met func(), because error) (p *pay, repair func()) {
 	p = &pay{contract: settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true}}
 	down := true
 	p.attempt = func(_ context.Context, op settle.Op, _ payArgs, act func() paid) (paid, error) {
 		met()
 		if _ = op.Key(); down {
-			return paid{}, settle.NotSent(errors.New("no route"))
+			return paid{}, because
 		}
 		return act(), nil
 	}
 	return p, func() { down = false }
 }
 
+var (
+	noRoute    = settle.NotSent(errors.New("no route"))
+	asksToWait = settle.NotSent(errors.New("429"), settle.RetryAfter(20*time.Minute))
+)
+
 func TestR37ACompositeWithoutEffectIsGivenUp(t *testing.T) {
 	for name, tc := range map[string]struct {
-		gone bool // the caller leaves while the step is at work
-		want string
-	}{"its caller was told": {false, "stale"}, "its caller has gone": {true, "exhausted"}} {
+		gone    bool // the caller leaves while the step is at work
+		because error
+		want    string
+	}{
+		"its caller was told":               {false, noRoute, "stale"},
+		"its caller has gone":               {true, noRoute, "exhausted"},
+		"its caller was told of a wait":     {false, asksToWait, "stale"},
+		"its caller has gone before a wait": {true, asksToWait, "exhausted"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := onFile(t)
 			ctx, leave := context.WithCancel(g.ctx)
@@ -48,7 +59,7 @@ func TestR37ACompositeWithoutEffectIsGivenUp(t *testing.T) {
 				if tc.gone {
 					leave()
 				}
-			})
+			}, tc.because)
 			x := g.executor(bundle(p))
 			out := g.do(ctx, x, payCall("A-1", 5))
 			g.eventually("the end of the run", func() bool { return g.row(out).State == store.Retryable })
@@ -132,7 +143,7 @@ func TestR13CallsDoNotPutOffAnOpenComposite(t *testing.T) {
 // The attempts of a step aren't multiplied by those of its composite.
 func TestR28ACompositeDoesNotRetryAnExhaustedStep(t *testing.T) {
 	g := onFile(t)
-	p, repair := unreachable(func() {})
+	p, repair := unreachable(func() {}, noRoute)
 	x := g.executor(bundle(p))
 	for calls := int64(1); calls <= 2; calls++ {
 		g.want(x, payCall("A-1", 5), settle.StatusNotDone)

@@ -291,7 +291,7 @@ func (x *Executor) untilStale(ctx context.Context, row store.Operation, b *bindi
 // given up like every operation, or a worker would run it for ever: its next
 // number goes on with its steps.
 func ranThrough(row store.Operation) bool {
-	return row.Reason == reasonNotSent || row.Reason == reasonInterrupted
+	return row.Reason == reasonNotSent || row.Reason == reasonInterrupted || row.Reason == reasonThrottled
 }
 
 // escalation is the EscalateAfter that a claim records: none where nothing can
