@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,16 +20,81 @@ var errCalledOff = errors.New("settle: the relay ended before this event's turn"
 // errHangs stands for the answer of a sink that gives none.
 var errHangs = errors.New("settle: the sink hasn't answered within its time")
 
-// answered is what a sink answered.
-type answered struct {
-	sink int
-	err  error
+// deliveries are a batch on its way.
+type deliveries struct {
+	batch   []store.Outgoing
+	next    atomic.Int64
+	left    atomic.Int64  // how many have no result
+	results chan relayed  // closed when all of them are there
+	done    chan struct{} // closed then, too
+}
+
+// relayed is an event with what became of it.
+type relayed struct {
+	*store.Outgoing
+	err error
+}
+
+// deliverAll offers a batch to the sinks.
+func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) *deliveries {
+	d := &deliveries{batch: batch, results: make(chan relayed, len(batch)), done: make(chan struct{})}
+	d.left.Store(int64(len(batch)))
+	for range min(relayWorkers, len(batch)) {
+		go x.deliverNext(ctx, d)
+	}
+	return d
+}
+
+// settle takes the one result of an event.
+func (d *deliveries) settle(o *store.Outgoing, err error) {
+	d.results <- relayed{o, err}
+	if d.left.Add(-1) == 0 {
+		close(d.results)
+		close(d.done)
+	}
+}
+
+// deliverNext offers one event of a batch after the other. Where a sink ignores
+// that its time is over the event is left behind with it, and where a sink ends the
+// goroutine it is not delivered: another goroutine goes on.
+func (x *Executor) deliverNext(ctx context.Context, d *deliveries) {
+	for n := d.next.Add(1) - 1; n < int64(len(d.batch)); n = d.next.Add(1) - 1 {
+		if !x.deliverOne(ctx, d, &d.batch[n]) {
+			return
+		}
+	}
+}
+
+// deliverOne is false where another goroutine goes on.
+func (x *Executor) deliverOne(ctx context.Context, d *deliveries, o *store.Outgoing) (here bool) {
+	goOn := func(err error) {
+		d.settle(o, err)
+		x.deliverNext(ctx, d)
+	}
+	patience := time.AfterFunc(x.settings.delivery+deliveryGrace, func() {
+		if x.offers.leave(o.ID, len(x.settings.sinks)) {
+			x.log.Warn("settle: a sink ignores that its time is over; the event comes again when it has returned", "operation", o.Operation.String(), "deliveries", o.Deliveries)
+		}
+		goOn(errHangs)
+	})
+	returned := false
+	defer func() {
+		if !returned && patience.Stop() {
+			go goOn(errGone)
+		}
+	}()
+	err := x.deliver(ctx, o)
+	returned = true
+	if !patience.Stop() {
+		return false
+	}
+	d.settle(o, err)
+	return true
 }
 
 // deliver offers an event to every sink, unless the relay is to end. A sink that
 // doesn't take it, or hangs, keeps it from none of the others, though all of them
-// get it again. A sink that ignores its context is left behind: it holds up neither
-// the batch nor Shutdown.
+// get it again.
 func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	if ctx.Err() != nil || x.isClosing() {
 		return errCalledOff
@@ -37,41 +103,27 @@ func (x *Executor) deliver(ctx context.Context, o *store.Outgoing) error {
 	defer cancel()
 	d := Delivery{ID: o.ID.String(), Type: o.Type, Operation: o.Operation.String(), Tenant: o.Of.TenantName, Subject: o.Of.Subject,
 		Task: o.Of.Task, Goal: o.Of.Goal, At: o.At, Number: o.Deliveries, Data: o.Data}
-	sinks := x.settings.sinks
-	errs := slices.Repeat([]error{errHangs}, len(sinks))
-	answers, open := make(chan answered, len(sinks)), 0
-	for n, sink := range sinks {
-		of := offered{n, o.ID}
-		if !x.offers.begin(of) {
-			continue
-		}
-		open++
+	if len(x.settings.sinks) == 1 {
+		return x.offer(ctx, offered{0, o.ID}, d)
+	}
+	errs := slices.Repeat([]error{errGone}, len(x.settings.sinks))
+	var group sync.WaitGroup
+	for n := range errs {
 		each := d
 		each.Data = bytes.Clone(d.Data) // they run at the same time, and may write in it
-		go func() {
-			a := answered{n, errGone} // of a sink that ends its goroutine
-			defer func() {
-				x.offers.end(of)
-				answers <- a
-			}()
-			a.err = offer(ctx, sink, each)
-		}()
+		group.Go(func() { errs[n] = x.offer(ctx, offered{n, o.ID}, each) })
 	}
-	patience := time.NewTimer(x.settings.delivery + deliveryGrace)
-	defer patience.Stop()
-	for open > 0 {
-		select {
-		case a := <-answers:
-			errs[a.sink] = a.err
-			open--
-		case <-patience.C:
-			if x.offers.leave(o.ID, len(sinks)) {
-				x.log.Warn("settle: a sink ignores that its time is over; the event comes again when it has returned", "operation", o.Operation.String(), "deliveries", o.Deliveries)
-			}
-			open = 0
-		}
-	}
+	group.Wait()
 	return untaken(errs)
+}
+
+// offer takes a sink that panics for one that didn't take the event.
+func (x *Executor) offer(ctx context.Context, of offered, d Delivery) error {
+	if !x.offers.begin(of) {
+		return errHangs
+	}
+	defer x.offers.end(of)
+	return contained(func() error { return x.settings.sinks[of.sink].Deliver(ctx, d) })
 }
 
 // maxHanging is how many deliveries of a sink may hang before it is offered no
@@ -128,11 +180,6 @@ func (s *offers) leave(event uuid.UUID, sinks int) (some bool) {
 		}
 	}
 	return some
-}
-
-// offer takes a sink that panics for one that didn't take the event.
-func offer(ctx context.Context, sink Sink, d Delivery) error {
-	return contained(func() error { return sink.Deliver(ctx, d) })
 }
 
 // untaken makes one error of what several sinks answered, nil where all took the

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/settle-go/settle/store"
@@ -69,41 +67,9 @@ func (x *Executor) Relay(ctx context.Context) (report RelayReport, err error) {
 	return report, err
 }
 
-// deliveries are a batch on its way.
-type deliveries struct {
-	results chan relayed  // closed when all of them are there
-	done    chan struct{} // closed then, too
-}
-
-// relayed is an event with what became of it.
-type relayed struct {
-	*store.Outgoing
-	err error
-}
-
-// deliverAll offers a batch to the sinks.
-func (x *Executor) deliverAll(ctx context.Context, batch []store.Outgoing) deliveries {
-	d := deliveries{make(chan relayed, len(batch)), make(chan struct{})}
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(relayWorkers, len(batch)) {
-		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(batch)); n = next.Add(1) - 1 {
-				d.results <- relayed{&batch[n], x.deliver(ctx, &batch[n])}
-			}
-		})
-	}
-	go func() {
-		group.Wait()
-		close(d.results)
-		close(d.done)
-	}()
-	return d
-}
-
 // acknowledge writes down what became of a batch, as much at once as there is
 // within a moment: a slow receiver holds nobody else up.
-func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d deliveries, report *RelayReport) error {
+func (x *Executor) acknowledge(ctx context.Context, outbox store.Outbox, d *deliveries, report *RelayReport) error {
 	var errs []error
 	for r := range d.results {
 		pause := time.NewTimer(acknowledgePause)
