@@ -269,14 +269,16 @@ func (b *binding) normalized(name string, v canonical.Value) (canonical.Value, e
 	if !ok || v.Kind() != canonical.String {
 		return v, nil
 	}
+	text := v.String()
 	err := apart(func() error {
-		if normal, ok := canonical.NewString(n.Func(v.String())); ok {
-			v = normal
-		}
+		text = n.Func(text)
 		return nil
 	})
 	if err != nil {
 		return v, &invalidError{fields: []string{name}, reason: fmt.Sprintf("the identity field %s can't be normalised", name), cause: err}
+	}
+	if normal, ok := canonical.NewString(text); ok {
+		return normal, nil
 	}
 	return v, nil
 }
