@@ -79,7 +79,8 @@ func (b *binding) resultNow(row store.Operation) (json.RawMessage, string) {
 func (j *job) outcome(end ending) Outcome {
 	row := &j.row
 	out := Outcome{Status: statusOf(*row), Tool: j.r.tool.name, Operation: row.ID.String(), Recorded: true, Reason: row.Reason,
-		Detail: refusal(end), state: row.State, err: end.err, Duplicates: j.duplicates, repeatable: j.r.tool.contract.Repeatable}
+		Detail: refusal(end), state: row.State, err: end.err, Duplicates: j.duplicates, repeatable: j.r.tool.contract.Repeatable,
+		spent: end.spent}
 	if row.State == store.Retryable && row.Reason == reasonThrottled {
 		out.waits(*row)
 	}

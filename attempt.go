@@ -54,8 +54,10 @@ type ending struct {
 	atWork bool
 	late   <-chan ending
 	panic  bool
-	// open is the outcome of the step that a composite waits for.
-	open *Outcome
+	// open is the outcome of the step that a composite waits for; spent says that a
+	// step of it has used up its attempts.
+	open  *Outcome
+	spent bool
 }
 
 // start begins to run an operation that this call has claimed.

@@ -63,6 +63,8 @@ type steps struct {
 	done      []Related
 	// until is, by step, when one that isn't done may be called again (R28).
 	until map[string]time.Time
+	// spent are the steps that have used up their attempts (R28).
+	spent map[string]bool
 	open  *StepError
 }
 
@@ -164,6 +166,7 @@ func (r *running) stepDone(name string, out Outcome) {
 	defer r.steps.mu.Unlock()
 	r.steps.resources[name] = out.Resource
 	delete(r.steps.until, name)
+	delete(r.steps.spent, name)
 	r.steps.done = append(r.steps.done, Related{Operation: out.Operation, Tool: out.Tool, State: string(out.Status), Resource: out.Resource})
 }
 
@@ -188,6 +191,9 @@ func (r *running) stepEnded(name string, out Outcome) error {
 	if out.Status == StatusNotDone && out.wait > 0 {
 		r.steps.until[name] = time.Now().Add(out.wait)
 	}
+	if out.spent || out.Reason == reasonExhausted {
+		r.steps.spent[name] = true
+	}
 	return err
 }
 
@@ -210,6 +216,8 @@ func (r *running) judgeComposite(end ending) ending {
 		end.effect = effectNotSent
 	}
 	if end.effect == effectNotSent {
+		// Another run would begin the step anew, whatever the body made of its error.
+		end.spent = len(r.steps.spent) > 0
 		// It would meet the same step again before that.
 		for _, until := range r.steps.until {
 			end.wait = max(end.wait, time.Until(until))
@@ -222,7 +230,7 @@ func (r *running) judgeComposite(end ending) ending {
 // failed one goes on with that one's steps, so that those which are done
 // replay; one that replaces a completed composite has steps of its own.
 func (x *Executor) stepsFor(ctx context.Context, j *job) (*steps, error) {
-	s := &steps{key: operationKeyOf(j.r.intent, j.row), resources: map[string]string{}, until: map[string]time.Time{}}
+	s := &steps{key: operationKeyOf(j.r.intent, j.row), resources: map[string]string{}, until: map[string]time.Time{}, spent: map[string]bool{}}
 	chain, err := x.failedBefore(ctx, j.row)
 	if n := len(chain); n > 0 {
 		s.key = operationKeyOf(j.r.intent, chain[n-1])

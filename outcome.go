@@ -88,6 +88,9 @@ type Outcome struct {
 
 	// wait is how far away NotBefore was, by the clock that it comes from.
 	wait time.Duration
+	// spent says that attempts are used up, though there is no record of it: those
+	// of a Read, or of one of a composite's steps.
+	spent bool
 	// state is the operation's, where one was read.
 	state store.State
 	// err is what the handler returned, for Around.

@@ -25,6 +25,7 @@ func (f *flow) read(ctx context.Context) Outcome {
 		retry := !f.once && (end.effect == effectNotSent || end.effect == effectUnknown)
 		wait := max(j.pauses.next(), end.wait)
 		if !retry || j.row.Attempt >= c.Attempts || time.Since(j.began)+wait > c.lease() || !f.x.sleep(ctx, wait) {
+			end.spent = retry && j.row.Attempt >= c.Attempts
 			break
 		}
 	}
@@ -55,7 +56,7 @@ func (j *job) readOnce(ctx context.Context) ending {
 // readOutcome: whatever went wrong, nothing was changed, so nothing is unknown.
 func (f *flow) readOutcome(end ending) Outcome {
 	out := f.bare(StatusNotDone, end.effect.String())
-	out.err, out.value = end.err, end.value
+	out.err, out.value, out.spent = end.err, end.value, end.spent
 	switch end.effect {
 	case effectHappened:
 		out.Status, out.Reason = StatusCompleted, ""

@@ -43,9 +43,8 @@ func (j *job) retries(end ending) (time.Duration, bool) {
 	if end.effect != effectNotSent && end.effect != effectUnknown || end.atWork || j.r.once {
 		return 0, false
 	}
-	var step *StepError
-	if errors.As(end.err, &step) && step.Outcome.Reason == reasonExhausted {
-		return 0, false // the step's attempts were the budget; another run would begin it anew
+	if end.spent {
+		return 0, false // the step's attempts were the budget
 	}
 	b := j.r.tool
 	class := b.effective(j.row)

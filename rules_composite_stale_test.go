@@ -155,3 +155,49 @@ func TestR28ACompositeDoesNotRetryAnExhaustedStep(t *testing.T) {
 	g.want(x, payCall("A-1", 5), settle.StatusCompleted)
 	g.did(p, 1)
 }
+
+// Nor are they where the composite makes something else of the step's error, tells
+// of another step first, or is a step itself.
+func TestR28NoCompositeAboveAnExhaustedStepBeginsItAnew(t *testing.T) {
+	away := errors.New("not today")
+	for name, tc := range map[string]struct {
+		class  settle.Class
+		nested bool
+		told   func(other, spent error) error
+	}{
+		"it returns another error":     {settle.Keyed, false, func(error, error) error { return away }},
+		"another step is told first":   {settle.Keyed, false, func(other, spent error) error { return errors.Join(other, spent) }},
+		"it is a step of a composite":  {settle.Keyed, true, func(_, spent error) error { return spent }},
+		"it is one, and tells nothing": {settle.Keyed, true, func(error, error) error { return away }},
+		"the step changes nothing":     {settle.Read, true, func(_, spent error) error { return spent }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := onFile(t)
+			p, _ := unreachable(func() {}, noRoute)
+			if tc.class == settle.Read {
+				p.contract = settle.Contract{Class: settle.Read}
+			}
+			step, other := p.tool("step"), (&pay{contract: unsafeContract(), attempt: func(context.Context, settle.Op, payArgs, func() paid) (paid, error) {
+				return paid{}, noRoute
+			}}).tool("other")
+			tool := settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{step, other},
+				Do: func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
+					_, first := settle.Step(ctx, op, "first", other, in)
+					out, err := settle.Step(ctx, op, "one", step, in)
+					return out, tc.told(first, err)
+				}}
+			if tc.nested {
+				inner := tool
+				inner.Name = "inner"
+				tool = settle.Tool[payArgs, paid]{Name: "pay", Contract: settle.Contract{Class: settle.Composite}, Steps: []settle.AnyTool{inner},
+					Do: func(ctx context.Context, op settle.Op, in payArgs) (paid, error) {
+						return settle.Step(ctx, op, "inner", inner, in)
+					}}
+			}
+			g.want(g.executor(tool), payCall("A-1", 5), settle.StatusNotDone)
+			if n := p.entered.Load(); n != 3 {
+				t.Errorf("a call made %d attempts of a step that has three", n)
+			}
+		})
+	}
+}
