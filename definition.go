@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -68,27 +67,8 @@ func (b *binding) kindOf(path string) string {
 	if err != nil || b.schema == nil {
 		return ""
 	}
-	raw := b.schema.Accepted
-	for _, part := range parts {
-		var object struct {
-			Properties map[string]json.RawMessage `json:"properties"`
-		}
-		if json.Unmarshal(raw, &object) != nil {
-			return ""
-		}
-		raw = object.Properties[part]
-	}
-	var leaf struct {
-		Type any `json:"type"`
-	}
-	if json.Unmarshal(raw, &leaf) != nil {
-		return ""
-	}
-	switch leaf.Type {
-	case "integer", "number":
-		return "number" // 1 and 1.0 are compared as one
-	case "boolean", "array", "object":
-		return leaf.Type.(string)
+	if kind := b.schema.Kind(parts); kind != "string" {
+		return kind
 	}
 	return ""
 }

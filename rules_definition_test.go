@@ -1,6 +1,7 @@
 package settle_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -57,6 +58,15 @@ func TestR03AnIdentityOfAnotherTypeIsHeld(t *testing.T) {
 		"text to UUID":          {text, payOrder[one[uuid.UUID]](), id, id, true},
 		"list of UUIDs":         {payOrder[one[[2]string]](), payOrder[one[[2]uuid.UUID]](), `[` + id + `,` + id + `]`, `[` + id + `,` + id + `]`, true},
 		"object with a UUID":    {payOrder[one[part[string]]](), payOrder[one[part[uuid.UUID]]](), `{"id":` + id + `}`, `{"id":` + id + `}`, true},
+		"text to list":          {text, payOrder[one[[]string]](), `"17"`, `["17"]`, true},
+		"text to map":           {text, payOrder[one[map[string]string]](), `"17"`, `{"id":"17"}`, true},
+		"a type in a list":      {rawOrder(`{"type":["string"]}`), rawOrder(`{"type":["integer"]}`), `"17"`, `17`, true},
+		"alternatives":          {rawOrder(`{"anyOf":[{"type":"string"},{"type":"string","const":"x"}]}`), rawOrder(`{"anyOf":[{"type":"integer"},{"type":"number"}]}`), `"17"`, `17`, true},
+		"a reference":           {rawOrder(`{"$ref":"#/$defs/text"}`), rawOrder(`{"$ref":"#/$defs/number"}`), `"17"`, `17`, true},
+		"a part of all":         {rawOrder(`{"allOf":[{"$ref":"#/$defs/text"}]}`), rawOrder(`{"allOf":[{"$ref":"#/$defs/number"}]}`), `"17"`, `17`, true},
+		"values":                {rawOrder(`{"type":["string","integer"],"enum":["17","18"]}`), rawOrder(`{"type":["string","integer"],"enum":[17,18]}`), `"17"`, `17`, true},
+		"the same by reference": {rawOrder(`{"type":"integer"}`), rawOrder(`{"$ref":"#/$defs/number","description":"An order."}`), `17`, `17`, false},
+		"no longer open":        {rawOrder(`{"type":["string","boolean"]}`), rawOrder(`{"type":"string"}`), `"17"`, `"17"`, false},
 		"a wider number":        {number, payOrder[one[int64]](), `17`, `17`, false},
 		"a number with a point": {number, payOrder[one[float64]](), `17`, `17.0`, false},
 	} {
@@ -74,4 +84,14 @@ func TestR03AnIdentityOfAnotherTypeIsHeld(t *testing.T) {
 // payOrder is a tool that is identified by what In says.
 func payOrder[In any]() settle.AnyTool {
 	return settle.Tool[In, paid]{Name: "pay", Contract: unsafeContract(), Do: does[In, paid]()}
+}
+
+// rawOrder is a tool of somebody else's, which says of its order what is given.
+func rawOrder(order string) settle.AnyTool {
+	return settle.RawTool{Name: "pay", Contract: settle.Contract{NoLookup: true, Identity: []string{"order"}},
+		Schema: json.RawMessage(`{"type":"object","properties":{"order":` + order + `},"required":["order"],"$defs":{
+			"text":{"type":"string"},"number":{"type":"integer"}}}`),
+		Do: func(context.Context, settle.Op, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{}`), nil
+		}}
 }

@@ -44,7 +44,7 @@ func Parse(raw json.RawMessage) (*Schema, error) {
 	if err := s.compile(given); err != nil {
 		return nil, wrong(err.Error())
 	}
-	r := &rawSchema{top: top, byPointer: map[string]*canonical.Shape{}}
+	r := &rawSchema{top: top, byPointer: map[string]branch{}}
 	s.Shape = r.branch(top).shape
 	if s.Shape == nil {
 		s.Shape = &canonical.Shape{}
@@ -57,7 +57,7 @@ func Parse(raw json.RawMessage) (*Schema, error) {
 // rawSchema reads the shape off a schema that is given as JSON.
 type rawSchema struct {
 	top       map[string]any
-	byPointer map[string]*canonical.Shape
+	byPointer map[string]branch
 }
 
 // fields lists the properties of the top level in their order.
@@ -154,9 +154,7 @@ func (r *rawSchema) own(s map[string]any) branch {
 // referred reads what a reference within the document leads to. A schema that
 // contains itself has a shape that does.
 func (r *rawSchema) referred(ref string) branch {
-	if shape, ok := r.byPointer[ref]; ok {
-		b := unknown
-		b.shape = shape
+	if b, ok := r.byPointer[ref]; ok {
 		return b
 	}
 	target, ok := r.lookup(ref)
@@ -164,12 +162,15 @@ func (r *rawSchema) referred(ref string) branch {
 		return unknown
 	}
 	shape := &canonical.Shape{}
-	r.byPointer[ref] = shape
-	b := r.branch(target)
+	b := unknown
+	b.shape = shape
+	r.byPointer[ref] = b // for where it contains itself
+	b = r.branch(target)
 	if b.shape != nil {
 		*shape = *b.shape
 	}
 	b.shape = shape
+	r.byPointer[ref] = b
 	return b
 }
 
