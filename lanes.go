@@ -17,9 +17,12 @@ type lanes struct {
 	// tools has those of which something is taken, by the names that operations are
 	// keyed by: some may be tools that this process doesn't know.
 	tools map[string]*lane
-	// others has the tools that are left to other processes, until when.
-	others map[string]time.Time
+	// others has the tools that are left to other processes, and when.
+	others map[string]headStart
 }
+
+// headStart is a time in which a process takes nothing of a tool.
+type headStart struct{ from, until time.Time }
 
 // lane is a tool's: what was taken, and the few of it that are worked on.
 type lane struct {
@@ -29,17 +32,24 @@ type lane struct {
 
 func newLanes(limit int) *lanes {
 	return &lanes{limit: max(limit, 1), freed: make(chan struct{}, 1), tools: map[string]*lane{},
-		others: map[string]time.Time{}}
+		others: map[string]headStart{}}
 }
 
-// leaveToOthers keeps the next passes from a tool that this process doesn't know.
-// What was taken of it and couldn't be worked on is due again when the time of that
-// ends, at a fixed pace: without a head start for the others this process would
-// mostly be the first to take it again.
+// leaveToOthers keeps passes from a tool that this process doesn't know when what
+// was taken of it and couldn't be worked on is due again, which is at a fixed pace:
+// without a head start for the others this process would mostly be the first to
+// take it again. Until then the tool is served as every other is: a lease that ends
+// there is seen to at once, however much is left to others (R38).
 func (l *lanes) leaveToOthers(tool string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.others[tool] = time.Now().Add(recoveryLease + recoveryLease/8 + rand.N(recoveryLease/8))
+	const slack = recoveryLease / 8 // from when it was taken to now
+	now := time.Now()
+	h := headStart{now.Add(recoveryLease - slack), now.Add(recoveryLease + slack + rand.N(slack))}
+	if before, ok := l.others[tool]; ok && now.Before(before.until) {
+		h.from = before.from
+	}
+	l.others[tool] = h
 }
 
 // enter counts an operation that was taken. It is worked on once the lane has a slot.
@@ -73,7 +83,7 @@ func (l *lanes) leave(tool string) {
 }
 
 // full lists the tools of which as much is taken as may be worked on at once, and
-// those that are left to others.
+// those that are left to others now.
 func (l *lanes) full() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,11 +93,13 @@ func (l *lanes) full() []string {
 			names = append(names, tool)
 		}
 	}
-	for tool, until := range l.others {
-		if time.Now().Before(until) {
-			names = append(names, tool)
-		} else {
+	now := time.Now()
+	for tool, h := range l.others {
+		switch {
+		case !now.Before(h.until):
 			delete(l.others, tool)
+		case !now.Before(h.from):
+			names = append(names, tool)
 		}
 	}
 	return names

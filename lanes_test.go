@@ -77,10 +77,23 @@ func TestR37WhatIsOfAnUnknownToolIsLeftToOthers(t *testing.T) {
 	if err != nil || resumed || state != store.Retryable {
 		t.Errorf("it came to %s, resumed %v, error %v", state, resumed, err)
 	}
-	if got := x.lanes.full(); !slices.Equal(got, []string{"pay"}) {
-		t.Errorf("the next pass leaves out %q, want pay", got)
+	h := x.lanes.others["pay"]
+	if due := now.Add(recoveryLease); !h.from.Before(due) || !h.until.After(time.Now().Add(recoveryLease)) {
+		t.Errorf("it is due again at %v, and left to others from %v to %v", due, h.from, h.until)
 	}
-	x.lanes.others["pay"] = now
+	if got := x.lanes.full(); len(got) > 0 {
+		t.Errorf("the next pass leaves out %q, though nothing that was left is due", got)
+	}
+	// What was left first is due first, what was left last is the last to be.
+	x.lanes.leaveToOthers("pay")
+	if next := x.lanes.others["pay"]; !next.from.Equal(h.from) {
+		t.Errorf("it is left to others from %v, and once more from %v", h.from, next.from)
+	}
+	x.lanes.others["pay"] = headStart{now.Add(-time.Minute), time.Now().Add(time.Minute)}
+	if got := x.lanes.full(); !slices.Equal(got, []string{"pay"}) {
+		t.Errorf("in its time %q are left out, want pay", got)
+	}
+	x.lanes.others["pay"] = headStart{now.Add(-time.Minute), now}
 	if got := x.lanes.full(); len(got) > 0 || len(x.lanes.others) > 0 {
 		t.Errorf("after its time %q are left out", got)
 	}

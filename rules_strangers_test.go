@@ -163,3 +163,28 @@ func TestR28AttemptsAtWhatIsAllowedAreSpaced(t *testing.T) {
 	}
 	g.did(p, 1)
 }
+
+// What is left to others keeps nothing from what any process may do: a lease that
+// ends is seen to within a scan, though others of its tool were left just now.
+func TestR38WhatIsLeftToOthersDelaysNoExpiry(t *testing.T) {
+	g := onFile(t)
+	p, _ := approvedPay(settle.Contract{})
+	x := g.executor(p.tool())
+	left := g.allowed(x, payCall("A-1", 5))
+	stranger := g.executor()
+	ctx, stop := context.WithCancel(g.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- stranger.Run(ctx) }()
+	g.eventually("it is left to others", func() bool { row := g.row(left); return row.DueAt.Sub(row.Read) > 30*time.Second })
+
+	q := &pay{contract: unsafeContract()}
+	crashed := g.crashed(q.tool(), payCall("A-2", 5))
+	g.forward(time.Minute)
+	g.eventually("its lease has ended", func() bool {
+		return g.row(settle.Outcome{Operation: crashed.ID.String()}).State != store.Running
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
