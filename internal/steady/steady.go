@@ -19,10 +19,11 @@ import (
 type Clock struct {
 	mu sync.Mutex
 	// stored is the last that was stored, and seen when it was seen first, or handed
-	// out here; last is what was handed out last, and at when. The times are read by
-	// the monotonic clock, which nobody sets.
-	stored, last int64
-	seen, at     time.Time
+	// out here; last is what was handed out last, and at when; written and taken are
+	// the same of what was handed out to be stored. The times are read by the
+	// monotonic clock, which nobody sets.
+	stored, last, written int64
+	seen, at, taken       time.Time
 }
 
 // Read returns the instant at which the host's clock shows this, in microseconds:
@@ -31,12 +32,32 @@ type Clock struct {
 func (c *Clock) Read(host time.Time, stored int64) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.read(host, stored)
+}
+
+// Write is Read of an instant that is to be stored, by one writer at a time. What
+// passes until it is seen to be stored counts, though others read meanwhile: with
+// one write behind the other time would nearly stand still.
+func (c *Clock) Write(host time.Time, stored int64) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.read(host, stored)
+	c.written, c.taken = c.last, c.at
+	return now
+}
+
+func (c *Clock) read(host time.Time, stored int64) time.Time {
 	at, shown := time.Now(), host.UnixMicro()
 	switch {
-	case c.at.IsZero(), stored != c.stored && stored != c.last:
+	case c.at.IsZero():
 		c.stored, c.seen = stored, at
 	case stored == c.last:
-		c.stored, c.seen = c.last, c.at
+		c.stored, c.seen = stored, c.at
+	case stored == c.stored:
+	case stored == c.written:
+		c.stored, c.seen = stored, c.taken
+	default:
+		c.stored, c.seen = stored, at
 	}
 	now := max(shown, stored)
 	if shown < max(stored, c.last) {

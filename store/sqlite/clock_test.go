@@ -198,3 +198,43 @@ func TestR38LeasesEndAfterTheHostsClockIsSetBack(t *testing.T) {
 		}
 	}
 }
+
+// What passes while a write is on its way to the disk counts, though others read
+// meanwhile: with one write behind the other, leases wouldn't end for as long as the
+// host's clock is behind (R38).
+func TestR38TimeGoesOnUnderLoadAfterTheHostsClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	ahead.Store(int64(24 * time.Hour))
+	w := newWorld(t, sqlite.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	i := w.intent()
+	first := w.won(i)
+	ahead.Store(0)
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if _, err := w.Get(w.ctx, "acme", first.ID); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	w.won(i)
+	began, from := time.Now(), w.won(i)
+	last := from
+	for n := 0; n < 100 || time.Since(began) < time.Second; n++ {
+		last = w.won(i)
+	}
+	passed := time.Since(began)
+	close(stop)
+	w.must(<-stopped)
+	if moved := last.CreatedAt.Sub(from.CreatedAt); moved < passed/2 || moved > 2*passed {
+		t.Errorf("the ledger's time has gone on by %v in %v", moved, passed)
+	}
+}

@@ -141,7 +141,7 @@ func (l *Ledger) transaction(ctx context.Context) (*transaction, error) {
 		err = t.inside(func(w *write) error {
 			var stored int64
 			_, err := w.first([]any{&stored}, readClock)
-			t.now = l.clock.read(stored)
+			t.now = l.clock.write(stored)
 			return err
 		})
 	}
@@ -248,7 +248,7 @@ func (t *transaction) Commit(ctx context.Context, c store.Change) (row store.Ope
 	}
 	ownChange(&c)
 	err = t.inside(func(w *write) error {
-		w.now = t.ledger.clock.read(t.now.UnixMicro())
+		w.now = t.ledger.clock.write(t.now.UnixMicro())
 		if row, err = w.apply(&c); err != nil {
 			return err
 		}

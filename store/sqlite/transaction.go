@@ -75,7 +75,7 @@ func (w *writer) perform(tx *write, batch []*request, results []error, savepoint
 		}
 	}
 	for i, r := range batch {
-		tx.now = w.ledger.clock.read(*tx.since)
+		tx.now = w.ledger.clock.write(*tx.since)
 		run := r.do
 		if savepoints {
 			run = isolated(r.do)
