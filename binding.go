@@ -158,6 +158,10 @@ var errNoArguments = errors.New("settle: the arguments are gone")
 
 // erase is the only place that knows a tool's types.
 func (t Tool[In, Out]) erase() erased {
+	guarded := contained
+	if schema.RunsCode(reflect.TypeFor[In]()) {
+		guarded = apart // what is recorded answers and is worked on all the same (R18, R38)
+	}
 	decode := func(by func([]byte, any) error) func([]byte) (any, error) {
 		return func(args []byte) (any, error) {
 			var in In
@@ -169,7 +173,7 @@ func (t Tool[In, Out]) erase() erased {
 				return in, nil
 			}
 			// Not in one line: Go leaves open whether in is read before the call.
-			err := contained(func() error { return by(args, &in) })
+			err := guarded(func() error { return by(args, &in) })
 			return in, err
 		}
 	}

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/settle-go/settle"
+	"github.com/settle-go/settle/store"
 	"github.com/settle-go/settle/store/memory"
 	"github.com/settle-go/settle/store/sqlite"
 )
@@ -101,6 +103,7 @@ func TestR27HostFunctionsThatDontReturnEndNoCall(t *testing.T) {
 		{"read", "A-1", "authorize panic", settle.StatusDenied},
 		{"read", "A-1", "authorize exit", settle.StatusDenied},
 		{"pay", "A-1", "panic", settle.StatusInvalidArguments},
+		{"pay", "A-1", "exit", settle.StatusInvalidArguments},
 		{"pay", "A-1", "authorize panic", settle.StatusDenied},
 		{"pay", "A-1", "authorize exit", settle.StatusDenied},
 		{"normal", "normalise panic", "", settle.StatusInvalidArguments},
@@ -142,6 +145,39 @@ func TestR27HostFunctionsThatDontReturnEndNoCall(t *testing.T) {
 			}
 			if written := log.String(); !strings.Contains(written, "level=ERROR") || strings.Contains(written, "s3cret") || strings.Contains(written, "A-1") {
 				t.Errorf("the log says %q", written)
+			}
+		})
+	}
+}
+
+// textArgs are the same arguments, as an older version of the tool read them.
+type textArgs struct {
+	Order string `json:"order" settle:"identity"`
+	How   string `json:"how"`
+}
+
+// A decoder that fails is asked only where the ledger has no answer (R18), and what
+// it can't read of what is stored is a case (R38).
+func TestR18WhatIsRecordedAnswersThoughADecoderDoesNotReturn(t *testing.T) {
+	keyed := settle.Contract{Class: settle.Keyed, KeyWindow: settle.Permanent, NoLookup: true}
+	for _, how := range []string{"panic", "exit"} {
+		t.Run(how, func(t *testing.T) {
+			g := onFile(t)
+			call := settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"A-1","how":"` + how + `"}`)}
+			before := settle.Tool[textArgs, paid]{Name: "pay", Contract: keyed, Do: does[textArgs, paid]()}
+			after := settle.Tool[fragileArgs, paid]{Name: "pay", Contract: keyed, Do: does[fragileArgs, paid]()}
+			g.want(g.executor(before), call, settle.StatusCompleted)
+			x := g.executor(after)
+			if out := g.want(x, call, settle.StatusCompleted); !out.Replayed {
+				t.Error("it was done again")
+			}
+			left := g.crashed(before, settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"A-2","how":"` + how + `"}`)})
+			for range 3 {
+				g.forward(10 * time.Minute)
+				g.recover(x)
+			}
+			if row := g.row(settle.Outcome{Operation: left.ID.String()}); row.State != store.Manual || row.Reason != "arguments_undecodable" {
+				t.Errorf("arguments that can't be read any more are %s (%s)", row.State, row.Reason)
 			}
 		})
 	}
