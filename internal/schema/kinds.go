@@ -2,7 +2,7 @@ package schema
 
 import "encoding/json"
 
-// kindSet are the kindSet of JSON that a value may be of, null aside.
+// kindSet are the kinds of JSON that a value may be of, null aside.
 type kindSet uint8
 
 const (
