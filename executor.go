@@ -100,6 +100,9 @@ func New(ledger store.Ledger, options ...Option) (*Executor, error) {
 		}
 		o.apply(&s)
 	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	x := &Executor{
 		ledger: ledger, watched: ledger, settings: s, log: s.log, run: uuid.New(),
 		tools: map[string]*binding{}, byKey: map[string]*binding{},

@@ -2,6 +2,8 @@ package settle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,6 +26,23 @@ type settings struct {
 	outbox      bool
 	sinks       []Sink
 	delivery    time.Duration // how long a sink has for an event
+}
+
+// check says which bounds are below zero.
+func (s *settings) check() error {
+	var wrong []error
+	for _, b := range []struct {
+		option string
+		value  int64
+	}{
+		{"WithArgumentLimit", int64(s.limits.Bytes)}, {"WithResultLimit", int64(s.resultLimit)},
+		{"WithConcurrency", int64(s.concurrency)}, {"WithRedelivery", int64(s.redelivery)},
+	} {
+		if b.value < 0 {
+			wrong = append(wrong, fmt.Errorf("settle: %s is given less than nothing: leave it out for the default", b.option))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // Option configures [New].

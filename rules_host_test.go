@@ -183,6 +183,16 @@ func TestR18WhatIsRecordedAnswersThoughADecoderDoesNotReturn(t *testing.T) {
 	}
 }
 
+func TestR02ABoundBelowZeroIsAMistake(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]settle.Option{"WithArgumentLimit": settle.WithArgumentLimit(-1), "WithResultLimit": settle.WithResultLimit(-1),
+		"WithConcurrency": settle.WithConcurrency(-1), "WithRedelivery": settle.WithRedelivery(-time.Hour)} {
+		if x, err := settle.New(memory.New(), option); x != nil || err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: it was built: %v, error %v", name, x != nil, err)
+		}
+	}
+}
+
 // What is nil is a mistake that New tells, like any other.
 func TestR02NothingIsNil(t *testing.T) {
 	t.Parallel()
