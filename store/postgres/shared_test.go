@@ -36,7 +36,11 @@ const forever = time.Hour
 func newCrossing(t *testing.T, patience time.Duration) *crossing {
 	t.Helper()
 	c := &crossing{}
-	c.ledgerWorld = newLedgerWorld(t, pgtest.MaxConns(8), func(config *pgxpool.Config) { config.ConnConfig.DialFunc = c.dial })
+	c.ledgerWorld = newLedgerWorld(t, pgtest.MaxConns(8), func(config *pgxpool.Config) {
+		config.ConnConfig.DialFunc = c.dial
+		// A ping of a connection that was idle would be what breaks in place of the write.
+		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	})
 	c.intent = c.ledgerWorld.intent()
 	// The first claim of a tool in an intent pins its definition, and travels alone.
 	first := c.won(storetest.Claim(storetest.Operation(c.intent)))
