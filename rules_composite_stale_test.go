@@ -64,10 +64,7 @@ func TestR37ACompositeWithoutEffectIsGivenUp(t *testing.T) {
 			out := g.do(ctx, x, payCall("A-1", 5))
 			g.eventually("the end of the run", func() bool { return g.row(out).State == store.Retryable })
 			sent, version := p.entered.Load(), g.row(out).Version
-			for range 30 {
-				g.forward(time.Hour)
-				g.recover(x)
-			}
+			g.recoverEvery(time.Hour, 30, x)
 			row := g.row(out)
 			if row.State != store.Failed || row.Reason != tc.want {
 				t.Errorf("it is %s (%s)", row.State, row.Reason)
@@ -99,10 +96,7 @@ func TestR13ACompositeOutlivesStaleAfterWithAnOpenStep(t *testing.T) {
 	}
 	x := g.executor(bundle(p))
 	out := g.want(x, payCall("A-1", 5), settle.StatusUnknown)
-	for range 5 {
-		g.forward(10 * time.Hour)
-		g.recover(x)
-	}
+	g.recoverEvery(10*time.Hour, 5, x)
 	if row := g.row(out); row.State != store.Retryable || row.Reason != "step_open" {
 		t.Fatalf("it is %s (%s)", row.State, row.Reason)
 	}

@@ -172,10 +172,7 @@ func TestR18WhatIsRecordedAnswersThoughADecoderDoesNotReturn(t *testing.T) {
 				t.Error("it was done again")
 			}
 			left := g.crashed(before, settle.Call{Tool: "pay", Args: json.RawMessage(`{"order":"A-2","how":"` + how + `"}`)})
-			for range 3 {
-				g.forward(10 * time.Minute)
-				g.recover(x)
-			}
+			g.recoverEvery(10*time.Minute, 3, x)
 			if row := g.row(settle.Outcome{Operation: left.ID.String()}); row.State != store.Manual || row.Reason != "arguments_undecodable" {
 				t.Errorf("arguments that can't be read any more are %s (%s)", row.State, row.Reason)
 			}

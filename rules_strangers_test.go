@@ -105,25 +105,16 @@ func TestR43WhatIsAllowedGrowsStaleFromThenOn(t *testing.T) {
 			if row := g.row(out); row.State != store.Retryable || !row.Granted {
 				t.Fatalf("what was allowed just now is %s (%s)", row.State, row.Reason)
 			}
-			for range 12 {
-				g.forward(time.Hour)
-				g.recover(x)
-			}
+			g.recoverEvery(time.Hour, 12, x)
 			if row := g.row(out); row.State != store.Retryable || !row.Granted {
 				t.Fatalf("after half a day it is %s (%s)", row.State, row.Reason)
 			}
-			for range 30 {
-				g.forward(time.Hour)
-				g.recover(x)
-			}
+			g.recoverEvery(time.Hour, 30, x)
 			row, sent := g.row(out), p.entered.Load()
 			if row.State != store.Failed || row.Reason != "stale" {
 				t.Errorf("after two days it is %s (%s)", row.State, row.Reason)
 			}
-			for range 5 {
-				g.forward(time.Hour)
-				g.recover(x)
-			}
+			g.recoverEvery(time.Hour, 5, x)
 			if now := g.row(out); now.Version != row.Version || p.entered.Load() != sent {
 				t.Errorf("given up, it was worked on: %d events, %d attempts", now.Version-row.Version, p.entered.Load()-sent)
 			}
@@ -146,18 +137,12 @@ func TestR28AttemptsAtWhatIsAllowedAreSpaced(t *testing.T) {
 	x := g.executor(p.tool())
 	down.Store(true)
 	out := g.allowed(x, payCall("A-1", 5))
-	for range 600 { // ten minutes
-		g.forward(time.Second)
-		g.recover(x)
-	}
+	g.recoverEvery(time.Second, 600, x) // ten minutes
 	if n := p.entered.Load(); n < 5 || n > 60 {
 		t.Errorf("%d attempts in ten minutes", n)
 	}
 	down.Store(false)
-	for range 10 {
-		g.forward(time.Minute)
-		g.recover(x)
-	}
+	g.recoverEvery(time.Minute, 10, x)
 	if row := g.row(out); row.State != store.Completed {
 		t.Errorf("it is %s (%s)", row.State, row.Reason)
 	}

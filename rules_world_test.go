@@ -202,6 +202,15 @@ func (g *rig) recover(x *settle.Executor) settle.Report {
 	return report
 }
 
+// recoverEvery makes so many passes of recovery, each after a pause.
+func (g *rig) recoverEvery(pause time.Duration, times int, x *settle.Executor) {
+	g.Helper()
+	for range times {
+		g.forward(pause)
+		g.recover(x)
+	}
+}
+
 // checkJournals is what every test ends with: each journal is whole (R57).
 func (g *rig) checkJournals() {
 	if g.Failed() {
